@@ -15,7 +15,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots leaks mutants chaos etcd-chaos postgres-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock manifests dist release clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -79,6 +79,9 @@ etcd-chaos: sandbox ## Let N faults (100) befall a real etcd that is written to,
 
 postgres-chaos: sandbox ## Let N faults (50) befall a real PostgreSQL that is written to, and look for rows that are lost (SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.postgres $(or $(N),50) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+kafka-chaos: sandbox ## Let N faults (30) befall a real Kafka that is written to and read from, and look for records that are lost (SEED=… repeats a run)
+	@$(BIN)/python -m tests.chaos.kafka $(or $(N),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench: sandbox $(READY_BENCH) ## Us against kubectl and a bare client, in one run (more than an hour; ARGS="--workload large")
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -167,6 +170,9 @@ lock: $(READY) ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group docs -o requirements-docs.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group bench -o requirements-bench.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 --group mutants --constraints requirements-dev.lock -o requirements-mutants.lock
+
+licenses: $(READY) ## Write down the licenses of what a release ships, for its bill of materials, after make lock or a change of go.mod
+	@$(BIN)/python -m releasing.licenses
 
 clean: ## Remove what make made here (the control plane's build stays in your cache)
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info

@@ -1,7 +1,7 @@
 """``make bench``: us against what you would use instead, on the same control plane, in one run.
 
     python -m benchmarks [--quick] [--workload mixed]… [--count 1000]… [--race NAME]… [--laps 3] [--contestants FILE]
-                         [--part races]… [--keep]
+                         [--part races]… [--syncs 1000] [--keep]
 
 Each workload and size gets a fresh sandbox; all contestants run on it in turn. After the races come what a daemon
 costs, of one large Sync and of many, how fast modules are, and each step by itself. Prints a table, and writes ``build/benchmarks/results.{json,md}``
@@ -35,7 +35,7 @@ QUICK = [("mixed", 50), ("mixed", 150)]
 DAEMONS = [(1000, 0), (10_000, 0), (1000, 36_000)]
 """Members of a Sync, and the bytes by which each custom resource is larger than it need be."""
 MODULES = 1000
-FLEET = fleet.Shape(1000)
+SYNCS = 1000
 
 
 def _options() -> argparse.Namespace:
@@ -46,6 +46,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--race", action="append", choices=[race.name for race in races.RACES], help="only this race")
     parser.add_argument("--laps", type=int, help="counted laps (default: 3 where they are short, else 1)")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part (again for more)")
+    parser.add_argument("--syncs", type=int, default=SYNCS, help="how many Syncs are many (default: %(default)s)")
     parser.add_argument("--keep", action="store_true", help="keep what --out has of other parts, workloads and sizes")
     parser.add_argument("--contestants", action="append", type=Path, help="a file with more contestants")
     parser.add_argument("--only", action="append", help="only these contestants, besides ours")
@@ -108,7 +109,8 @@ async def _main() -> int:
             found.more[title] = (await daemon.measured(count, size)).figures.values
             found.write(options.out)
         if "fleet" in parts:
-            found.more[f"many Syncs: {FLEET}"] = (await fleet.measured(FLEET)).values
+            shape = fleet.Shape(options.syncs)
+            found.more[f"many Syncs: {shape}"] = (await fleet.measured(shape)).values
             found.write(options.out)
     except BenchmarkError as error:
         print(error, file=sys.stderr)

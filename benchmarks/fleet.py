@@ -43,6 +43,8 @@ IDLE_S = 60.0
 BUSY_S = 30.0
 AT_ONCE = 32
 """How many requests the bare client has under way, as many as ``floor``."""
+SELDOM = 2.0
+"""So many times as long as a look at all Syncs takes, the next one isn't taken."""
 SYNCS = "/apis/reconcile.dev/v1alpha1/namespaces/default/syncs"
 
 
@@ -97,6 +99,8 @@ class Fleet:
     dice: random.Random = field(default_factory=lambda: random.Random(7))  # noqa: S311 - it picks what is changed
     turns: Iterator[int] = field(default_factory=itertools.count)
     pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    look_at_s: float = 0.0
+    """Not before then are all Syncs listed again: ten thousand of them take the API server a second."""
 
     async def spent(self) -> Spent:
         """Return what was spent up to now."""
@@ -135,7 +139,10 @@ class Fleet:
         """Tell whether all Syncs are Ready at what their repositories hold."""
         for each in self.daemons:
             each.check()
+        if (began_s := time.monotonic()) < self.look_at_s:
+            return False
         live = await self.client.get(SYNCS)
+        self.look_at_s = began_s + SELDOM * (time.monotonic() - began_s)
         return len(live["items"]) == self.shape.syncs and all(map(is_ready, live["items"]))
 
     def push(self, sync: int, version: int) -> None:

@@ -313,7 +313,7 @@ def promote(stage: Stage) -> None:
 
 
 def drift(stage: Stage) -> None:
-    say("4. Somebody edits the cluster by hand, while nobody may put it back …", stage.pace_s)
+    say("4. Somebody edits the cluster by hand, while nothing may correct it …", stage.pace_s)
     stage.show('kubectl patch sync shop --type=merge -p \'{"spec":{"suspend":true}}\'')
     stage.show("kubectl -n shop set image deployment/web web=nginx:latest")
     stage.show("kubectl reconcile diff shop")

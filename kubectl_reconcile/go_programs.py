@@ -244,7 +244,7 @@ def progress(lines: list[str], total: int, elapsed_s: float) -> str:
     downloads = sum(line.startswith("go: downloading ") for line in lines)
     packages = [line.strip() for line in lines if not line.startswith(("go: ", "#"))]
     if not packages:
-        return f"downloaded {downloads} modules" if downloads else "looking at what is compiled already"
+        return f"downloaded {downloads} modules" if downloads else "checking what is already compiled"
     done, total = len(packages), max(total, len(packages))
     said = f"compiled {done} of {total} packages ({done * 100 // total} %)"
     if packages[-1].startswith(_OURS) or done == total:

@@ -1,20 +1,22 @@
 """Make a release as far as that goes without publishing it: ``make release VERSION=x.y.z RELEASE_URL=https://…``.
 
-Everything that can be refused is refused before anything changes. Then the version and the changelog are written, ``dist/`` is built
-from them and tried, and only what works is committed and tagged. If a step fails, the files are put back as they were.
+Everything that can be refused is refused before anything changes. Then the version and the changelog are written, in a work tree of their
+own (``build/release``), and committed there; ``dist/`` is built from that and tried. Only what works is tagged, and becomes the branch's
+newest commit. So whatever fails or kills this program before leaves the files and branches as they were.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
+import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from releasing.commands import CommandError, run, take_addresses
 from releasing.dist import digest
 from releasing.plan import Repository, Wish, left_to_do, problems, version_in, with_release, with_version
 
@@ -25,19 +27,14 @@ GENERATED = (("kubectl_reconcile.cli.deploy_files", "deploy"), ("kubectl_reconci
 
 
 class ReleaseError(Exception):
-    """A step failed; the message says which and why."""
+    """What was built isn't what it should be; the message says what is wrong."""
 
 
 def main() -> None:
     """Make the release asked for, or say why not and end with status 2."""
     parser = argparse.ArgumentParser(prog="make release", description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("version", nargs="?", default="")
-    parser.add_argument("--release-url", default="", help="where the files of this release will be downloaded from")
-    parser.add_argument(
-        "--homepage",
-        default="",
-        help="page of the project, for the metadata and krew, which has the release URL otherwise",
-    )
+    take_addresses(parser)
     parser.add_argument("--platform", action="append", help="for these platforms alone (default: all)")
     asked = parser.parse_args()
     wish = Wish(asked.version, asked.release_url, asked.homepage)
@@ -45,12 +42,13 @@ def main() -> None:
         _end("".join(f"error: {problem}\n" for problem in found) + "Nothing was changed.\n")
     when = datetime.now(UTC).replace(microsecond=0)
     try:
-        prepare(ROOT, wish.version, when)
-        _build(wish, asked.platform or ["all"], when)
-        check(ROOT / "dist", wish.version)
-        record(ROOT, wish.version, when)
-    except (ReleaseError, KeyboardInterrupt, OSError) as failure:
-        _git(ROOT, "restore", "--staged", "--worktree", ".")
+        with apart(ROOT) as tree:
+            prepare(tree, wish.version, when)
+            _build(tree, wish, asked.platform or ["all"], when)
+            check(ROOT / "dist", wish.version)
+            record(tree, wish.version, when)
+        adopt(ROOT, wish.version)
+    except (ReleaseError, CommandError, KeyboardInterrupt, OSError) as failure:
         why = str(failure) or "interrupted"
         _end(f"error: {why}\nNo release was made; all files are as they were before.\n")
     branch = _git(ROOT, "branch", "--show-current") or "HEAD:BRANCH"
@@ -68,13 +66,30 @@ def repository(root: Path) -> Repository:
     )
 
 
+@contextmanager
+def apart(root: Path) -> Iterator[Path]:
+    """Yield a work tree of the newest commit, apart from the one in *root*, which goes afterwards; so does what a killed run left."""
+    tree = root / "build" / "release"
+    _remove(root, tree)
+    _git(root, "worktree", "add", "--quiet", "--detach", str(tree))
+    try:
+        yield tree
+    finally:
+        _remove(root, tree)
+
+
+def _remove(root: Path, tree: Path) -> None:
+    shutil.rmtree(tree, ignore_errors=True)
+    _git(root, "worktree", "prune")
+
+
 def prepare(root: Path, version: str, when: datetime) -> None:
     """Write the version and the changelog, and every file that names the version."""
     _say(f"writing version {version}")
     (root / SOURCES).write_text(with_version((root / SOURCES).read_text(), version))
     (root / CHANGELOG).write_text(with_release((root / CHANGELOG).read_text(), version, when))
     for module, folder in GENERATED:
-        _run(sys.executable, "-m", module, folder, folder=root, PYTHONPATH=str(root))
+        run(sys.executable, "-m", module, folder, folder=root, PYTHONPATH=str(root))
 
 
 def check(dist: Path, version: str) -> None:
@@ -89,20 +104,13 @@ def check(dist: Path, version: str) -> None:
         if digest(dist / name) != wanted:
             raise ReleaseError(f"{name} isn't the file that dist/SHA256SUMS was written for")
     with tempfile.TemporaryDirectory() as name:
-        place, uv = Path(name), str(Path(sys.executable).parent / "uv")
-        _run(uv, "venv", "--quiet", "--python", sys.executable, "venv", folder=place)
-        install = (uv, "pip", "install", "--quiet", "--python", str(place / "venv" / "bin" / "python"))
-        _run(*install, "--require-hashes", "--requirement", str(ROOT / "requirements.lock"), folder=place)
-        _run(
-            *install,
-            "--no-deps",
-            "--no-index",
-            "--find-links",
-            str(dist),
-            f"kubectl-reconcile=={version}",
-            folder=place,
-        )
-        said = _run(str(place / "venv" / "bin" / "kubectl-reconcile"), "--version", folder=place)
+        place = Path(name)
+        run("uv", "venv", "--quiet", "--python", sys.executable, "venv", folder=place)
+        install = ("uv", "pip", "install", "--quiet", "--python", str(place / "venv" / "bin" / "python"))
+        run(*install, "--require-hashes", "--requirement", str(ROOT / "requirements.lock"), folder=place)
+        offered = ("--no-deps", "--no-index", "--find-links", str(dist))
+        run(*install, *offered, f"kubectl-reconcile=={version}", folder=place)
+        said = run(str(place / "venv" / "bin" / "kubectl-reconcile"), "--version", folder=place, PYTHONPATH="")
     if not said.startswith(f"kubectl-reconcile {version} "):
         raise ReleaseError(f"the installed program says it is {said.strip()!r}, and not {version}")
 
@@ -110,48 +118,33 @@ def check(dist: Path, version: str) -> None:
 def record(root: Path, version: str, when: datetime) -> None:
     """Commit what was written, at the time that the built files bear, and tag it."""
     time = when.isoformat()
-    _git(
-        root,
-        "commit",
-        "--quiet",
-        "--all",
-        f"--message=Release {version}",
-        GIT_AUTHOR_DATE=time,
-        GIT_COMMITTER_DATE=time,
-    )
+    dates = {"GIT_AUTHOR_DATE": time, "GIT_COMMITTER_DATE": time}
+    _git(root, "commit", "--quiet", "--all", f"--message=Release {version}", **dates)
+    _git(root, "tag", "--annotate", f"v{version}", f"--message=kubectl-reconcile {version}", GIT_COMMITTER_DATE=time)
+
+
+def adopt(root: Path, version: str) -> None:
+    """Make the tagged commit the newest one of the branch in *root*; without that, there is no tag either.
+
+    Raises:
+        CommandError: the branch or a file was changed meanwhile.
+    """
     try:
-        _git(
-            root, "tag", "--annotate", f"v{version}", f"--message=kubectl-reconcile {version}", GIT_COMMITTER_DATE=time
-        )
-    except (ReleaseError, KeyboardInterrupt):
-        _git(root, "reset", "--quiet", "--soft", "HEAD~1")
+        _git(root, "merge", "--quiet", "--ff-only", f"v{version}")
+    except (CommandError, KeyboardInterrupt):
+        _git(root, "tag", "--delete", f"v{version}")
         raise
 
 
-def _build(wish: Wish, platforms: Sequence[str], when: datetime) -> None:
+def _build(tree: Path, wish: Wish, platforms: Sequence[str], when: datetime) -> None:
     _say("building dist/ (some minutes for each platform the first time)")
     command = [sys.executable, "-m", "releasing.dist", "--release-url", wish.release_url, "--homepage", wish.homepage]
-    command += [f"--platform={platform}" for platform in platforms]
-    _run(*command, folder=ROOT, PYTHONPATH=str(ROOT), SOURCE_DATE_EPOCH=f"{when.timestamp():.0f}")
-
-
-def _run(*command: str, folder: Path, **environ: str) -> str:
-    """Return what a command prints.
-
-    Raises:
-        ReleaseError: it failed; with what it said.
-    """
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environ}, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        words = " ".join(command).replace(f"{Path(sys.executable).parent}/", "")
-        raise ReleaseError(f"{words} ended with status {done.returncode}:\n{(done.stderr or done.stdout).strip()}")
-    return done.stdout
+    command += ["--out", str(ROOT / "dist"), *(f"--platform={platform}" for platform in platforms)]
+    run(*command, folder=tree, PYTHONPATH=str(tree), SOURCE_DATE_EPOCH=f"{when.timestamp():.0f}")
 
 
 def _git(root: Path, *words: str, **environ: str) -> str:
-    return _run("git", *words, folder=root, **environ).rstrip("\n")
+    return run("git", *words, folder=root, **environ).rstrip("\n")
 
 
 def _say(what: str) -> None:

@@ -19,7 +19,6 @@ import gzip
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -31,6 +30,7 @@ from ruamel.yaml import YAML
 from kubectl_reconcile.go_programs import GoBuildError
 from kubectl_reconcile.source.render.program import build
 from releasing import sbom
+from releasing.commands import CommandError, run, take_addresses
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -63,13 +63,20 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder to build into")
     parser.add_argument("--platform", action="append", choices=[*PLATFORMS, "all"], help="default: this machine's")
     parser.add_argument("--python", action="append", help="versions of Python to support (default: %(default)s)")
-    parser.add_argument("--release-url", default="", help="where the archives will be; without it, no krew manifest")
-    parser.add_argument(
-        "--homepage",
-        default="",
-        help="page of the project, for the metadata and krew, which has the release URL otherwise",
-    )
+    take_addresses(parser)
     wanted = parser.parse_args()
+    try:
+        _make(wanted)
+    except CommandError as failure:
+        sys.exit(f"error: {failure}")
+
+
+def _make(wanted: argparse.Namespace) -> None:
+    """Build it, and print the checksums.
+
+    Raises:
+        CommandError: a program that builds something failed.
+    """
     platforms = list(PLATFORMS) if "all" in (wanted.platform or ()) else wanted.platform or [this_platform()]
     os.environ |= {"RECONCILE_RELEASE_URL": wanted.release_url, "RECONCILE_HOMEPAGE": wanted.homepage}
     shutil.rmtree(wanted.out, ignore_errors=True)
@@ -98,7 +105,7 @@ def this_platform() -> str:
 
 def packages(out: Path) -> Path:
     """Build the sdist and the wheel for any platform; return the sdist."""
-    run("uv", "build", "--out-dir", str(out), str(ROOT), environ={"SOURCE_DATE_EPOCH": str(EPOCH)})
+    run("uv", "build", "--out-dir", str(out), str(ROOT), SOURCE_DATE_EPOCH=str(EPOCH))
     (out / ".gitignore").unlink(missing_ok=True)
     [sdist] = out.glob("*.tar.gz")
     repack(sdist)
@@ -107,11 +114,9 @@ def packages(out: Path) -> Path:
 
 def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
     """Build the wheel of one platform, which brings the program that renders, and return it."""
-    program = program_of(platform)
-    there = {"RECONCILE_RENDER": str(program), "RECONCILE_RENDER_TAG": TAGS[platform]}
     run(
         "uv", "build", "--wheel", "--out-dir", str(out), str(sdist),
-        environ={"SOURCE_DATE_EPOCH": str(EPOCH), **there},
+        SOURCE_DATE_EPOCH=str(EPOCH), RECONCILE_RENDER=str(program_of(platform)), RECONCILE_RENDER_TAG=TAGS[platform],
     )  # fmt: skip
     (out / ".gitignore").unlink(missing_ok=True)
     [wheel] = out.glob(f"*-{TAGS[platform]}.whl")
@@ -127,7 +132,7 @@ def program_of(platform: str) -> Path:
 
 
 def repack(archive: Path) -> None:
-    """Rewrite an archive, in order, without what it tells of when and by whom it was made."""
+    """Rewrite an archive, in order, without the time and the author."""
     with tempfile.TemporaryFile() as scratch:
         with archive.open("rb") as source:
             shutil.copyfileobj(source, scratch)
@@ -154,6 +159,7 @@ def materials(platform: str) -> sbom.Materials:
         image_lock=(ROOT / "requirements-image.lock").read_text(),
         go_mod=(package / "source" / "render" / "program" / "go.mod").read_text(),
         vendored=(package / "web" / "page" / "vendor" / "vendored.json").read_text(),
+        licenses=(ROOT / "releasing" / "licenses.json").read_text(),
         go=go_version(program_of(platform)),
     )
 
@@ -162,8 +168,7 @@ def go_version(program: Path) -> str:
     """Return the version of Go that built a program, as it says itself: ``1.26.0``."""
     if not shutil.which("go"):
         sys.exit("error: go isn't on PATH, and the bill of materials names its version: install Go")
-    said = subprocess.run(["go", "version", str(program)], capture_output=True, text=True, check=True).stdout
-    return said.split()[-1].removeprefix("go")
+    return run("go", "version", str(program)).split()[-1].removeprefix("go")
 
 
 def log(line: str) -> None:
@@ -195,7 +200,7 @@ def self_contained(site: Path, into: Path) -> None:
     run(
         "shiv", "--site-packages", str(site), "--console-script", "kubectl-reconcile", "--reproducible",
         "--python", "/usr/bin/env python3", "--output-file", str(into / "kubectl-reconcile"),
-        environ={"SOURCE_DATE_EPOCH": str(EPOCH)},
+        SOURCE_DATE_EPOCH=str(EPOCH),
     )  # fmt: skip
     shutil.copy(ROOT / "plugin" / "kubectl_complete-reconcile.sh", into / "kubectl_complete-reconcile")
 
@@ -266,17 +271,6 @@ def platform_entry(name: str, file: Path, url: str) -> dict[str, object]:
 def digest(file: Path) -> str:
     """Return the SHA-256 of a file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def run(*command: str, environ: dict[str, str] | None = None) -> None:
-    """Run a program of the virtual environment that runs this one; end this one with what it printed if it fails."""
-    program = Path(sys.executable).parent / command[0]
-    done = subprocess.run(
-        [str(program), *command[1:]], env={**os.environ, **(environ or {})}, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        sys.exit(f"{done.stdout.rstrip()}\n{' '.join(command)} ended with status {done.returncode}")
 
 
 if __name__ == "__main__":

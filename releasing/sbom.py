@@ -1,7 +1,8 @@
 """The software bill of materials of a release: all that it ships besides our own code, as CycloneDX JSON.
 
 Packages of Python come from the locks, with who needs them; modules of Go from the ``go.mod`` of the program that renders, whose
-requirements are just what is linked into it; what the page is drawn with from the note that lies beside it.
+requirements are just what is linked into it; what the page is drawn with from the note that lies beside it. Licenses come from
+``licenses.json``, which `releasing.licenses` writes.
 
 Pure: the same texts make the same bytes.
 """
@@ -11,10 +12,10 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from cyclonedx.model import HashAlgorithm, HashType
 from cyclonedx.model.bom import Bom, BomMetaData
@@ -59,7 +60,13 @@ class Materials:
     image_lock: str
     go_mod: str
     vendored: str
+    licenses: str = "{}"
     go: str = ""
+
+    def license_of(self, kind: str, name: str) -> list[LicenseExpression]:
+        """Return the license of a package; nothing where none is known."""
+        found = json.loads(self.licenses).get(kind, {}).get(name)
+        return [LicenseExpression(found)] if found else []
 
 
 def pinned(lock: str) -> list[Pinned]:
@@ -108,6 +115,7 @@ def _python(bom: Bom, materials: Materials) -> Sequence[Component]:
         key: Component(
             name=each.name, version=each.version, purl=PackageURL("pypi", None, each.name, each.version),
             scope=ComponentScope.REQUIRED if key in always else ComponentScope.OPTIONAL,
+            licenses=materials.license_of("pypi", each.name),
         )
         for key, each in sorted(packages.items())
     }  # fmt: skip
@@ -127,7 +135,10 @@ def _program(bom: Bom, version: str, materials: Materials) -> Component:
     if not path:
         raise ValueError("go.mod of the program that renders names no module")
     linked = [*modules(materials.go_mod), *([("stdlib", materials.go)] if materials.go else [])]
-    components = [Component(name=name, version=number, purl=_go(name, number)) for name, number in linked]
+    components = [
+        Component(name=name, version=number, purl=_go(name, number), licenses=materials.license_of("golang", name))
+        for name, number in linked
+    ]
     program = Component(
         name="reconcile-render", version=version, type=ComponentType.APPLICATION, purl=_go(path[1], f"v{version}"),
         licenses=[LicenseExpression("Apache-2.0")],
@@ -144,13 +155,21 @@ def _go(path: str, version: str) -> PackageURL:
 
 
 def _page(bom: Bom, materials: Materials) -> Iterable[Component]:
-    """Add what the page is drawn with, and return it."""
+    """Add what the page is drawn with, and what that contains; return it."""
     for note in json.loads(materials.vendored).values():
-        kind, _, package = note["from"].partition(":")
-        name, _, version = package.rpartition("@")
-        component = Component(
-            name=name, version=version, purl=PackageURL(kind, None, name, version), description=note["what"],
-            hashes=[HashType(alg=HashAlgorithm.SHA_256, content=note["sha256"])],
-        )  # fmt: skip
-        bom.components.add(component)
-        yield component
+        whole = _vendored(note)
+        parts = [_vendored(part) for part in note.get("contains", ())]
+        bom.components.update([whole, *parts])
+        bom.register_dependency(whole, parts)
+        yield whole
+
+
+def _vendored(note: Mapping[str, Any]) -> Component:
+    """Return what a note tells of a file, or of a part of one, which has no digest of its own."""
+    kind, _, package = note["from"].partition(":")
+    name, _, version = package.rpartition("@")
+    hashes = [HashType(alg=HashAlgorithm.SHA_256, content=note["sha256"])] if "sha256" in note else []
+    return Component(
+        name=name, version=version, purl=PackageURL(kind, None, name, version), description=note["what"],
+        hashes=hashes, licenses=[LicenseExpression(note["license"])], copyright=note["copyright"],
+    )  # fmt: skip

@@ -361,7 +361,7 @@ def namespace(administrator, kubectl, namespace_names) -> Iterator[str]:
         return
     namespaces = "/api/v1/namespaces"
     wanted = {"metadata": {"name": name}}
-    # Nobody else has a namespace of this name: if it is there already, the answer to a first try was lost.
+    # Nobody else has a namespace of this name: if it already exists, the answer to a first try was lost.
     eventually(lambda: administrator.ask("POST", namespaces, wanted)[0] in {201, 409}, "the namespace is created")
     account = f"{namespaces}/{name}/serviceaccounts/default"
     eventually(lambda: administrator.ask("GET", account)[0] == 200, "the namespace has its ServiceAccount")

@@ -36,6 +36,19 @@ INSTEAD = {
     r"be rid of": "remove",
     r"none lives?|no daemon lives?": "none is running",
     r"asks? for it no more|(is|are) ours no more": "no longer asks for it",
+    r"becom(e|es|ing) of|became of": "happens to, happened to",
+    r"came of (it|that|this)|comes of (it|that|this)": "the result",
+    r"(can|could|may|might) be had|(can't|couldn't|could not) be had": "is available, can be read",
+    r"(is|are|it's) none of": "isn't one of, doesn't belong to",
+    r"as of an? (pod|container|claim|backup|repository)": "as in a",
+    r"(is|are|was|were|be) put back|puts? (it|them|drift) back": "is reverted, corrected, restored",
+    r"lets? go of|letting go of": "releases, stops",
+    r"mend(s|ed|ing)?": "fix, repair",
+    r"look(s|ed|ing)? after": "manage, watch",
+    r"dealt with": "handled, processed",
+    r"goes? by (it|that|them|these|this)": "uses, follows",
+    r"in the moment (in which|that)": "when, while",
+    r"nobody but a person": "only a person",
 }
 """A pattern, and what to write instead."""
 _READ = {".md", ".py", ".yaml", ".go"}

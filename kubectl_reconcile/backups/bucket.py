@@ -38,7 +38,7 @@ _RIGHTS = "s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:Abo
 _KEY_REFUSED = (
     "CredentialsRefused",
     "credentialsSecret",
-    "doesn't take the key",
+    "doesn't accept the key",
     "correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of that Secret",
 )
 _NOT_ALLOWED = (
@@ -60,9 +60,9 @@ _FAULTS = {
     "QuotaExceeded": _FULL, "XMinioStorageFull": _FULL, "507": _FULL,
 }  # fmt: skip
 _SILENCE = {
-    "InvalidCertificate": ("CertificateRefused", "caSecret", "name a Secret whose ca.crt is of the authority that signed its certificate"),
+    "InvalidCertificate": ("CertificateRefused", "caSecret", "name a Secret with the ca.crt of the authority that signed its certificate"),
     "dns error": ("Unreachable", "endpoint", "that name can't be resolved: correct it"),
-    "ConnectionRefused": ("Unreachable", "endpoint", "nothing listens there: correct it, or start the server"),
+    "ConnectionRefused": ("Unreachable", "endpoint", "no server listens there: correct the address, or start the server"),
 }  # fmt: skip
 
 

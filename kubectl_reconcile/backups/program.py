@@ -62,7 +62,7 @@ def add_retention_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", type=int, default=0, help="how many backups stay; 0 is all")
     parser.add_argument("--max-age-days", type=float, default=0, help="how old they get; 0 is without limit")
     parser.add_argument(
-        "--stale-after", type=float, default=3600.0, help="seconds after which nobody writes a file any more"
+        "--stale-after", type=float, default=3600.0, help="seconds after which nobody still writes a file"
     )
 
 

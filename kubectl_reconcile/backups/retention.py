@@ -37,7 +37,7 @@ class BackupNames:
         return f"{began.astimezone(UTC).strftime(_TIME)}Z-{self.letter}{number}{self.suffix}"
 
     def stored(self, name: str) -> StoredBackup | None:
-        """Return the backup of that name, None where the file is none of ours."""
+        """Return the backup of that name, None if the file isn't one of ours."""
         found = re.fullmatch(rf"(\d{{8}}T\d{{6}})Z-{self.letter}(\d{{1,19}}){re.escape(self.suffix)}", name)
         if found is None:
             return None

@@ -1,8 +1,8 @@
 """The first request of a verb, on its way before all that the verb needs is imported.
 
 Every verb that plans first asks the server which kinds it has. That needs the client and nothing else, and importing the rest
-takes longer than most servers take to answer: so both happen at once, the imports in a thread. What comes of it is for the verb's
-first session, if it opens one; until then nobody is told of anything that goes wrong.
+takes longer than most servers take to answer: so both happen at once, the imports in a thread. The result is for the verb's
+first session, if it opens one; until then nobody is informed of anything that goes wrong.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Verb(NamedTuple):
 
 VERBS = {
     "diff": Verb("inspect.diff", "Show what the next sync would change. Writes nothing."),
-    "sync": Verb("change.sync", "Make the cluster what the source asks for."),
+    "sync": Verb("change.sync", "Make the cluster match the source of a Sync."),
     "status": Verb("inspect.status", "Show the status of Syncs. Writes nothing."),
     "wait": Verb("inspect.wait", "Wait until a Sync is healthy, synced or deleted. Writes nothing."),
     "get": Verb("inspect.get", "Show Syncs in a table. Writes nothing."),
@@ -46,22 +46,22 @@ VERBS = {
     "explain": Verb("inspect.explain", "Show who owns a field, and why it has its value. Writes nothing."),
     "events": Verb("inspect.events", "Show what daemons report. Writes nothing."),
     "logs": Verb("inspect.events", "The same as events."),
-    "ui": Verb("operate.ui", "Serve a page about Syncs to yourself."),
+    "ui": Verb("operate.ui", "Open a page about your Syncs in a browser."),
     "report": Verb("inspect.report", "Report on a namespace or a Sync. Writes nothing."),
-    "suspend": Verb("change.suspend", "Tell Syncs to leave the cluster as it is."),
+    "suspend": Verb("change.suspend", "Suspend Syncs: the cluster stays as it is."),
     "resume": Verb("change.suspend", "Resume Syncs after suspend or rollback."),
     "history": Verb("change.history", "Show which revisions a Sync has applied. Writes nothing."),
     "rollback": Verb("change.history", "Roll a Sync back to a commit, and the cluster with it."),
     "approve": Verb("change.approve", "Approve held deletions or actions."),
     "delete": Verb("change.delete", "Delete a Sync, and say what happens to its members."),
     "doctor": Verb("inspect.doctor", "Check that everything is in place. Writes nothing."),
-    "accept": Verb("change.accept", "Write drift into the files that ask for the objects."),
+    "accept": Verb("change.accept", "Write drift back into the manifests."),
     "adopt": Verb("change.accept", "Write manifests for live objects, to add them to a Sync."),
     "daemon": Verb("operate.daemon", "Follow all Syncs of a cluster until stopped."),
     "install": Verb("operate.install", "Install CRDs, rights and the daemon in a cluster."),
     "uninstall": Verb("operate.install", "Remove the daemon and its rights from a cluster."),
     "modules": Verb("operate.modules", "List, show, create and test domain modules."),
-    "load": Verb("operate.load", "Send requests at a steady rate, and tell how long they took."),
+    "load": Verb("operate.load", "Send requests at a steady rate, and measure the answers."),
     "record": Verb("operate.record", "Record what a module sees and returns, as a test case."),
     "sandbox": Verb("operate.sandbox", "Run a real control plane on this machine, to try things."),
     "completion": Verb("operate.completion", "Print the completion script for a shell."),
@@ -81,7 +81,7 @@ OTHER_WORDS = {
 
 _EPILOG = """\b
 Start here:
-  kubectl reconcile sandbox up                   a control plane to play with
+  kubectl reconcile sandbox up                   a control plane to try things on
   kubectl reconcile diff -f FOLDER               what would change
   kubectl reconcile sync -f FOLDER --name NAME   change it
 

@@ -44,7 +44,7 @@ _FILLS_AT_ONCE = 8
 class Cache:
     """Live objects of one cluster, read through *client*, as itself or as a feed's user. Close it before the client.
 
-    *keeps* tells which objects of a feed are held whole. Where its answer changes, ``slim`` lets go of what it keeps no more, and
+    *keeps* tells which objects of a feed are held whole. Where its answer changes, ``slim`` releases what it keeps no more, and
     ``complete`` reads again what it keeps from now on.
     """
 
@@ -150,7 +150,7 @@ class Cache:
         self._reflector(feed).follow()
 
     async def unfollow(self, feed: Feed) -> None:
-        """Stop following *feed* and let go of its objects, without events. An unknown feed is fine."""
+        """Stop following *feed* and release its objects, without events. An unknown feed is fine."""
         reflector = self._reflectors.pop(feed, None)
         self._snapshot = None
         if reflector is not None:
@@ -170,7 +170,7 @@ class Cache:
             self._snapshot = None
 
     def slim(self) -> None:
-        """Let go of what needn't be held whole any more, without events."""
+        """Release what needn't be held whole any more, without events."""
         for reflector in self._reflectors.values():
             reflector.contents.slim()
         self._snapshot = None

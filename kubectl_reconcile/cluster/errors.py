@@ -173,7 +173,7 @@ class BadRequest(ApiError):
 class Unauthorized(ApiError):
     """401: the credentials aren't accepted, also after they were resolved afresh. *hint* says what to do."""
 
-    hint = "log in again or renew the token; kubectl auth whoami tells whether that helped"
+    hint = "log in again or renew the token; kubectl auth whoami shows whether that helped"
 
 
 class Forbidden(ApiError):

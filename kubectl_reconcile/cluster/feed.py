@@ -1,4 +1,4 @@
-"""What one feed holds, and what becomes of it when the server, or we ourselves, say something new.
+"""What one feed holds, and what happens to it when the server, or we ourselves, say something new.
 
 Vocabulary: a *feed* is what is asked of the server: one resource, narrowed by label selector or namespace. Its
 *position* is the resourceVersion up to which the server has told us everything about it; *loaded* says that it has told
@@ -75,7 +75,7 @@ class Event:
 
 @dataclass(slots=True, eq=False)
 class FeedContents:
-    """What is known of one feed. Each method takes one piece of news and returns the changes that came of it.
+    """What is known of one feed. Each method takes one piece of news and returns the resulting changes.
 
     *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: forever). *keeps* tells which
     objects are held whole; its answer may change, and then ``slim`` and ``complete`` bring about what it says.
@@ -170,7 +170,7 @@ class FeedContents:
         return self._drop(known, own=True) if known and known.uid == removed else []
 
     def clear(self) -> list[Event]:
-        """Let go of everything: the kind itself is gone."""
+        """Release everything: the kind itself is gone."""
         known = tuple(self.table)
         self.table.replace({})
         self.unload()

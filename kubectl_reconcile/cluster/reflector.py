@@ -140,7 +140,7 @@ class Reflector:
             await asyncio.gather(self.task, return_exceptions=True)
 
     def expect(self, version: str) -> None:
-        """Note that the watch should soon tell of *version*, an own write; should it not, it is dead."""
+        """Note that the watch should soon report *version*, an own write; should it not, it is dead."""
         if not self.expected and self.task is not None and self.synced and older(self.contents.position, version):
             self.expected = version
             asyncio.get_running_loop().call_later(_ECHO_S, self._missed)
@@ -175,7 +175,7 @@ class Reflector:
                 error = other
             except Exception as unforeseen:  # noqa: BLE001 - a feed never dies silently
                 _LOG.exception('feed broke feed="%s"', self.feed)
-                error = ServerError(f"{self.feed} can't be followed: {unforeseen!r}", reason="BadAnswer")
+                error = ServerError(f"{self.feed} can't be watched: {unforeseen!r}", reason="BadAnswer")
             if error is None and loop.time() - started_s >= _SHORTEST_WATCH_S:
                 failures = 0
                 continue

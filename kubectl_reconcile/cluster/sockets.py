@@ -125,7 +125,7 @@ async def end_web_socket(web_socket: aiohttp.ClientWebSocketResponse) -> None:
 
 
 def hang_up(response: aiohttp.ClientResponse) -> None:
-    """Let go of an answer that may go on for minutes; waiting for a TLS farewell would keep its socket as long."""
+    """Release an answer that may go on for minutes; waiting for a TLS farewell would keep its socket as long."""
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
     response.close()

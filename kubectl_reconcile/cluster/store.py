@@ -13,7 +13,7 @@ Pure: no I/O, no clock.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -86,7 +86,7 @@ class StoredObject:
             NotHeld: it is bare.
         """
         if not self.raw:
-            raise NotHeld(f"{self.ref} is not held here: it is a member of what another replica works on")
+            raise NotHeld(f"{self.ref} isn't cached here: another replica works on its Sync")
         found: dict[str, Any] = orjson.loads(self.raw)
         return found
 
@@ -243,10 +243,15 @@ class FeedView:
         recent = self._recent
         if not recent:
             return old
-        found = [stored for stored in old if stored.ref not in recent]
-        for stored in recent.values():
-            if stored is not None and wanted(stored):
-                insort(found, stored, key=_by_ref)
+        found = list(old)
+        for ref, stored in recent.items():
+            now = stored if stored is not None and wanted(stored) else None
+            before = self._base.objects.get(ref)
+            if now is None and (before is None or not wanted(before)):
+                continue  # most of what changed lately is of other sets, and needn't be searched for in this one
+            at = bisect_left(found, ref, key=_by_ref)
+            was_there = at < len(found) and found[at].ref == ref
+            found[at : at + was_there] = [] if now is None else [now]
         return found
 
 

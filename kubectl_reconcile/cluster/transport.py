@@ -110,7 +110,7 @@ class Transport:
     def give_up(self) -> None:
         """End all requests and watches that are under way, and use their connections no more: they are dead, as far as is known.
 
-        Reads are made again at once, and feeds go on where they were; what became of a write nobody knows.
+        Reads are made again at once, and feeds go on where they were; what happened to a write nobody knows.
         """
         self._succeed(Connections(self.route))
 
@@ -376,7 +376,7 @@ def _with_expiry(error: ApiError, route: Route) -> ApiError:
 
 def _starting(error: ApiError, server: str) -> ServerError:
     """Return the refusal of a server that isn't ready as what it is."""
-    message = f"the API server {server} isn't ready yet, and may refuse what it allows later: {error.message}"
+    message = f"the API server {server} isn't ready yet, and may refuse requests that it allows later: {error.message}"
     return ServerError(message, status=503, reason="ServiceUnavailable")
 
 
@@ -413,7 +413,7 @@ _TROUBLES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     (
         (ssl.SSLError,),
         "no TLS connection could be made",
-        "is this an https port, and does it want a client certificate?",
+        "is this an https port, and does it require a client certificate?",
     ),
     ((socket.gaierror,), "its name can't be resolved", "check the server's name and the DNS"),
     ((TimeoutError,), "timed out", "is it overloaded, or a firewall in between?"),

@@ -144,13 +144,13 @@ _BOOLEAN = '`"true"`, `"false"` (the default)'
 
 TABLE: Final = (
     Row(WAVE, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "an integer; `0` is the default",
-        "Objects of a lower wave are written first, and healthy before the next wave begins."),
+        "Objects of a lower wave are written first. They must be healthy before the next wave starts."),
     Row(DEPENDS_ON, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "`Kind.group/namespace/name`, separated by commas",
         "The object is written once these objects of the same source are healthy."),
     Row(HOOK, Place.ANNOTATION, "Jobs in a source", WrittenBy.PERSON, ", ".join(f"`{point}`" for point in HookPoint),
         "The Job runs at this point of a sync, once for each state of the files. With an empty value, the Job isn't a hook."),
     Row(REPLACE, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, '`"true"`, `"false"`; the default is the Sync\'s `spec.replace`',
-        "Whether the object may be deleted and recreated if a changed field is immutable. Its data is lost."),
+        "Whether the object may be deleted and recreated if a changed field is immutable. Data in the object is lost."),
     Row(KEEP, Place.ANNOTATION, _MEMBERS, WrittenBy.ANYBODY, '`"false"`, `"true"` (the default)',
         '`"false"` keeps the object in the cluster when its file is removed.'),
     Row(CONFLICTS, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON,
@@ -166,7 +166,7 @@ TABLE: Final = (
         "The state of the files for which the Job ran."),
     Row(URLS, Place.ANNOTATION, "Secrets with a repository's credentials", WrittenBy.ANYBODY,
         "URLs, separated by white space, such as `https://git.example.com/team`",
-        "The credentials are sent only to these repositories and those below them. `kubectl reconcile create` writes it, too."),
+        "The credentials are sent only to these URLs and to URLs below them. `kubectl reconcile create` also sets this annotation."),
     Row(PAUSED, Place.ANNOTATION, _CRS, WrittenBy.ANYBODY, _BOOLEAN,
         "Leave the resource, its children and external systems as they are."),
     Row(ABANDON, Place.ANNOTATION, _CRS, WrittenBy.ANYBODY, _BOOLEAN,
@@ -177,13 +177,13 @@ TABLE: Final = (
     Row(APPROVED_ACTIONS, Place.ANNOTATION, _CRS, WrittenBy.CLI, "keys of actions, separated by commas",
         "Actions that a person approved with `kubectl reconcile approve`."),
     Row(ACTIONS, Place.ANNOTATION, _CRS, WrittenBy.PROGRAM, "JSON",
-        "The journal of actions: which were started, are done, or have failed."),
+        "The journal of actions: which of them are started, done or failed."),
     Row(OBSERVED, Place.ANNOTATION, _CRS, WrittenBy.DAEMON, "JSON",
-        "What the daemon found out about the resource's pods, and when. Previews that can't reach pods use it."),
-    Row(SYNC_REQUESTED_AT, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "any new value, by custom the time",
+        "What the daemon last observed of the resource's pods, and when. Previews that can't reach the pods use it."),
+    Row(SYNC_REQUESTED_AT, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "any new value, usually the time",
         "Sync now; the value is echoed in `status.lastHandledSyncAt`."),
-    Row(RESUME_REQUESTED_AT, Place.ANNOTATION, f"Syncs, {_CRS}", WrittenBy.CLI, "any new value, by custom the time",
-        "Write contended fields again, which were left to another controller.", former=f"{PREFIX}resumeRequestedAt"),
+    Row(RESUME_REQUESTED_AT, Place.ANNOTATION, f"Syncs, {_CRS}", WrittenBy.CLI, "any new value, usually the time",
+        "Write contended fields again, which the daemon had left to another controller.", former=f"{PREFIX}resumeRequestedAt"),
     Row(APPROVED_PLAN, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "the approval hash of a plan",
         "Approve what is held."),
     Row(PINNED_FROM, Place.ANNOTATION, "Syncs", WrittenBy.CLI, 'JSON, as in `{"branch": "main"}`',
@@ -209,7 +209,7 @@ TABLE: Final = (
     Row(COMPONENT, Place.LABEL, "Leases of daemons", WrittenBy.DAEMON, "`daemon`, `group`",
         "Whether the Lease belongs to one replica or to the group of replicas."),
     Row(FOLLOWS, Place.LABEL, "Leases of daemons", WrittenBy.DAEMON, "a namespace",
-        "The only namespace whose Syncs the daemon follows. Without it, the daemon follows all."),
+        "The only namespace whose Syncs the daemon follows. Without this label, the daemon follows all namespaces."),
     Row(MEMBERS, Place.ANNOTATION, "the Lease of the group", WrittenBy.DAEMON, "generation and names",
         "The replicas that share the work."),
     Row(ACKNOWLEDGED_GROUP, Place.ANNOTATION, "Leases of replicas", WrittenBy.DAEMON, "a generation, `@`, and the uid of its Lease",
@@ -219,7 +219,7 @@ TABLE: Final = (
     Row(PROCESS, Place.ANNOTATION, "Leases of replicas", WrittenBy.DAEMON, "machine, process id and start",
         "Tells another replica on the same machine whether the process still exists."),
     Row(REPLACES, Place.ANNOTATION, "Leases of replicas", WrittenBy.DAEMON, "the uid of a Lease",
-        "The Lease that the replica had before. It writes nothing under that Lease any more."),
+        "The Lease that the replica had before. The replica writes nothing any more under the old Lease."),
     Row(EVENT_CONTROLLER, Place.EVENT, "Events", WrittenBy.DAEMON, "",
         "The program that reports the event."),
 )  # fmt: skip
@@ -238,7 +238,7 @@ def renamed(manifest: Manifest) -> Iterator[str]:
     noted = annotations_of(manifest)
     for name, former in _FORMER.items():
         if former in noted:
-            yield f"annotation {former} is called {name} now; the old name is honoured until 1.0"
+            yield f"annotation {former} is called {name} now; the old name works until 1.0"
 
 
 # --- what an object asks for --------------------------------------------------------------------

@@ -142,7 +142,7 @@ def _binding(name: str, subject: Mapping[str, Any], labels: Mapping[str, str], n
 
 
 def _service(namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    """Return where Git servers tell of pushes, and where Prometheus asks."""
+    """Return where Git servers report pushes, and where Prometheus asks."""
     ports = [
         {"name": "hooks", "port": 80, "targetPort": "hooks"},
         {"name": "http", "port": 8080, "targetPort": "http"},

@@ -141,7 +141,7 @@ class Severity(StrEnum):
     """How much a problem stands in the way."""
 
     ERROR = "error"
-    """Something can't be used as it is: deletions wait until it is mended, and the Sync isn't Ready meanwhile."""
+    """Something can't be used as it is: deletions wait until it is fixed, and the Sync isn't Ready meanwhile."""
     WARNING = "warning"
     """It is used as it is, though most likely meant otherwise: nothing waits for it, and the Sync is still Ready."""
 
@@ -200,7 +200,7 @@ class Condition:
         """Refuse what the API server would refuse later.
 
         Raises:
-            ValueError: *status* is none of the three words, or *reason* isn't CamelCase.
+            ValueError: *status* isn't one of the three words, or *reason* isn't CamelCase.
         """
         if self.status not in {"True", "False", "Unknown"}:
             raise ValueError(f"condition {self.type}: status must be True, False or Unknown, not {self.status!r}")
@@ -237,7 +237,7 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
 
 
 def map_at(manifest: Manifest, *path: str) -> Mapping[str, Any]:
-    """Return the map at a *path* of fields; empty where something else is there, or nothing."""
+    """Return the map at a *path* of fields; empty if there is none."""
     found: Any = manifest
     for name in path:
         found = mapping_of(found).get(name)
@@ -245,13 +245,13 @@ def map_at(manifest: Manifest, *path: str) -> Mapping[str, Any]:
 
 
 def text_at(manifest: Manifest, *path: str) -> str:
-    """Return the text at a *path* of fields; empty where something else is there, or nothing."""
+    """Return the text at a *path* of fields; empty if there is none."""
     found = map_at(manifest, *path[:-1]).get(path[-1])
     return found if isinstance(found, str) else ""
 
 
 def maps_in(value: Any) -> list[Mapping[str, Any]]:
-    """Return the maps of a list; empty where *value* isn't a list."""
+    """Return the maps in a list; empty if *value* isn't a list."""
     if not isinstance(value, list | tuple):
         return []
     return [item for item in value if type(item) is dict or isinstance(item, Mapping)]
@@ -285,18 +285,18 @@ def condition_of(manifest: Manifest, type_: str) -> Manifest | None:
 
 
 def has_condition(manifest: Manifest, type_: str) -> bool:
-    """Tell whether the live condition *type_* of an object is there and True."""
+    """Tell whether the live condition *type_* of an object is True."""
     found = condition_of(manifest, type_)
     return found is not None and found.get("status") == "True"
 
 
 def labels_of(manifest: Manifest) -> Mapping[str, str]:
-    """Return the labels of an object; empty where it has none."""
+    """Return the labels of an object; empty if it has none."""
     return _texts(metadata_of(manifest).get("labels"))
 
 
 def annotations_of(manifest: Manifest) -> Mapping[str, str]:
-    """Return the annotations of an object; empty where it has none."""
+    """Return the annotations of an object; empty if it has none."""
     return _texts(metadata_of(manifest).get("annotations"))
 
 

@@ -48,7 +48,7 @@ Send = Callable[[], Awaitable[int]]
 
 @dataclass(slots=True)
 class LoadResult:
-    """What became of requests. *late* is how late this program was itself with what it could have sent: by that, durations are too long."""
+    """What happened to requests. *late* is how late this program was itself with what it could have sent: by that, durations are too long."""
 
     took: LatencyHistogram = field(default_factory=LatencyHistogram)
     late: LatencyHistogram = field(default_factory=LatencyHistogram)
@@ -94,7 +94,7 @@ def _most(counts: Counter[str]) -> dict[str, int]:
 
 
 async def carried_out(plan: LoadPlan, send: Send) -> LoadResult:
-    """Return what became of the requests of *plan*, all of which have ended by then."""
+    """Return what happened to the requests of *plan*, all of which have ended by then."""
     run = _OpenLoop(plan, send, asyncio.get_running_loop().time())
     async with asyncio.TaskGroup() as group:
         for _ in range(min(plan.connections, plan.count)):

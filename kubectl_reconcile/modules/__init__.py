@@ -1,1 +1,21 @@
-"""Domain modules that come with the product: one file per CR kind, pure functions from CR to children."""
+"""Domain modules that come with the product: one file or package per domain, pure functions from CR to children.
+
+*OWNED* says which kinds each of them owns, so that one is imported when there is something for it to do: most clusters use a few.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+OWNED: Final[Mapping[str, tuple[str, ...]]] = {
+    "candy": ("awesome.corp.com/v1", "Candy"),
+    "checkup": ("checks.reconcile.dev/v1alpha1", "Checkup"),
+    "etcd": ("etcd.database.coreos.com/v1beta2", "EtcdCluster"),
+    "etcd_backup": ("etcd.database.coreos.com/v1beta2", "EtcdBackup"),
+    "etcd_restore": ("etcd.database.coreos.com/v1beta2", "EtcdRestore"),
+    "kafka": ("kafka.example.com/v1alpha1", "Kafka", "KafkaRebalance"),
+    "memcached": ("cache.example.com/v1alpha1", "Memcached"),
+    "postgres": ("example.com/v1alpha1", "MyDatabase"),
+    "threetierapp": ("apps.example.com/v1alpha1", "ThreeTierApp"),
+    "webserver": ("demo.k8s.io/v1alpha1", "WebServer"),
+}
+"""For the module of each name in this folder, the API version and the names of its kinds."""

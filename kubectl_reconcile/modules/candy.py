@@ -191,7 +191,7 @@ def _blind(cr: Manifest, why: str) -> Outcome:
         status={name: before[name] for name in ("actualSweetness", "bar", "disposed") if name in before},
         conditions=(
             Condition("MachineReachable", "False", "NoAnswer", why),
-            Condition("Ready", "Unknown", "MachineUnreachable", "the machine doesn't say what lies on its belt"),
+            Condition("Ready", "Unknown", "MachineUnreachable", "the machine doesn't report what is on its belt"),
         ),
     )
 

@@ -2,7 +2,7 @@
 
 Both are named as the CR and carry its labels, so two CRs never share a selector. The module
 insists on everything it states below, image and port included: whoever edits one of these
-fields in the Deployment or the Service sees it put back. What it doesn't state, such as
+fields in the Deployment or the Service sees it corrected. What it doesn't state, such as
 annotations or a node selector, is left to others.
 
 The status names the *nodes*: the CR's pods that run or are about to, sorted. A node that is

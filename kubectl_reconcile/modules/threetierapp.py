@@ -5,7 +5,7 @@ PostgreSQL), the cache where one is asked for (a ``Memcached``, whose own module
 frontend (a Deployment and a Service each). The backend is told by environment variables where the others are; a
 ``MyDatabase`` has a database and a user for it, whose password it gets from the Secret that the ``MyDatabase`` makes.
 
-A tier is changed once all tiers before it are as the spec asks and healthy; what is there already stays
+A tier is changed once all tiers before it are as the spec asks and healthy; what already exists stays
 meanwhile. Deleting goes the other way: a tier goes once nothing is left of those behind it, pods included.
 
 Conditions: ``Ready`` (every tier is), ``Progressing``, and ``Degraded``, which names the first tier that has failed.

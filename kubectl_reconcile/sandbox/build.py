@@ -31,7 +31,7 @@ PROGRAM = GoProgram(
     Path(__file__).parent,
     ("go.mod", "go.sum", "main.go"),
     "or set KUBEBUILDER_ASSETS to a folder with prebuilt etcd, kube-apiserver and kubectl (then nothing is built); "
-    "or do without a sandbox and point KUBECONFIG at a cluster you have",
+    "or use your own cluster (KUBECONFIG) instead of a sandbox",
 )
 """All parts in one program, which behaves as the one by whose name it is called."""
 

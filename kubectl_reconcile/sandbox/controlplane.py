@@ -77,7 +77,7 @@ class Sandbox:
         self._records, self._accounts = RecordFile(name, layout), Accounts(name, layout)
         self._startup = Startup(name, layout, self._records, self._accounts)
         self.pods = Disruption(layout.pods, self.request)
-        """Breaks and mends pods that run as processes."""
+        """Breaks and repairs pods that run as processes."""
 
     @property
     def folder(self) -> Path:
@@ -123,7 +123,7 @@ class Sandbox:
         they aren't given. What runs is left alone, and what it stores is kept.
 
         Raises:
-            BuildError: the programs could not be had.
+            BuildError: the programs could not be built or found.
             SandboxError: it exists with other options, or a component did not become well.
         """
         binaries = binaries or build(log)
@@ -131,7 +131,7 @@ class Sandbox:
             record = self._records.load()
             if record and options and options != record.options:
                 raise SandboxError(
-                    f"sandbox {self.name} exists with other options", f"end it first: {self._records.command('down')}"
+                    f"sandbox {self.name} exists with other options", f"stop it first: {self._records.command('down')}"
                 )
             record = record or self._create(options or Options(), binaries)
             components = _possible(record, binaries, log)

@@ -20,4 +20,4 @@ class SandboxError(Exception):
 
 
 class BuildError(SandboxError):
-    """The control plane's programs could not be had."""
+    """The control plane's programs could not be built or found."""

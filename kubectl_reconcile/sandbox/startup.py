@@ -88,7 +88,7 @@ class Startup:
                 record = self.records.require()
                 if is_last or not _taken(record):
                     raise
-                log("somebody took a port meanwhile: again, on another")
+                log("another process took the port meanwhile: retrying with another port")
             else:
                 return
 

@@ -29,20 +29,20 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
     (
         r"[Oo]ut of memory|malloc failed|unable to create thread|mmap failed: Cannot allocate",
         SourceFault.REFUSED,
-        "git needs more memory than it may use",
+        "git needs more memory than it is allowed",
         raising("memory_bytes"),
     ),
     (
         r"died of signal 25|File too large",
         SourceFault.REFUSED,
-        "its clone needs more disk space than it may use",
+        "its clone needs more disk space than it is allowed",
         raising("clone_bytes"),
     ),
     (
         r"! \[remote rejected\]|hook declined|protected branch",
         SourceFault.REFUSED,
         "the server refused the push",
-        "is the branch protected? then make the change by a pull request",
+        "if the branch is protected, open a pull request instead",
     ),
     (
         r"! \[rejected\]|non-fast-forward|fetch first",
@@ -59,20 +59,20 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
     (
         r"failed to sign the data|gpg\.ssh\.defaultKeyCommand|user\.signing[Kk]ey|Couldn't load public key",
         SourceFault.REFUSED,
-        "git can't sign the commit, and the Sync wants it signed",
+        "git can't sign the commit, and the Sync requires signatures",
         "git config user.signingKey, and gpg.format ssh for an SSH key, choose the key",
     ),
     (
         r"returned error: 30\d|unable to update url base from redirection",
         SourceFault.REFUSED,
         "the server redirects to another address",
-        "credentials aren't sent along; use the address it redirects to",
+        "credentials aren't sent to another address; use the address that it redirects to",
     ),
     (
         r"certificate has expired",
         SourceFault.UNTRUSTED,
         "its TLS certificate, or that of its CA, has expired",
-        "renew it on the server, and ca.crt in the Secret where the CA's own is replaced",
+        "renew it on the server; if the CA has a new certificate, update ca.crt in the Secret",
     ),
     (
         r"certificate is not yet valid",
@@ -120,7 +120,7 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
         r"repository '.*' not found|returned error: 404|does not appear to be a git repository|[Rr]epository not found|does not exist|not a git repository: '/",
         SourceFault.NO_SUCH_REPOSITORY,
         "there is no such repository",
-        "check the URL; some servers also say so when credentials are missing",
+        "check the URL; some servers also say this when credentials are missing",
     ),
     (
         r"couldn't find remote ref|not our ref|no such remote ref|unadvertised object",
@@ -179,7 +179,7 @@ def judge(repository: Repository, git: GitProcess, complaint: bytes, excess: str
         SourceError: it didn't.
     """
     if excess:
-        hint = "a server that floods its clients is at fault"
+        hint = "the server sends far too much"
         ways = f"; {raising('said_bytes')}" if excess == said_too_much(git.limits) else ""
         raise SourceError(SourceFault.REFUSED, f"{repository}: {excess}", hint + ways)
     if git.late.is_set() or git.popen.returncode != 0:

@@ -47,6 +47,9 @@ from kubectl_reconcile.source.tree import (
 __all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
 
 
+_FolderIn = tuple[tuple[int, int] | None, tuple[str, str]]
+"""A folder in a clone: which clone, and the folder's mode and id."""
+
 _NOTHING = "0" * 40
 _COMMIT_FORM = "%H%x1f%an%x1f%ct%x1f%s"
 
@@ -77,6 +80,8 @@ class GitSource(FollowedRef):
         self._listed: ListedFiles | None = None
         self._listed_in: tuple[int, int] | None = None
         self._sizes: dict[str, int] = {}
+        self.came_along: _FolderIn | None = None
+        """The folder at the path whose files somebody else's request has brought."""
         self.files = MissingFiles(self._clone, repository, self._fetch_timeout_s, lambda: self._renew(partial=False))
 
     def way_at(self, sha: str) -> tuple[Entry, ...]:
@@ -133,19 +138,22 @@ class GitSource(FollowedRef):
     def _bring(self, blob_ids: Iterable[str], sha: str) -> None:
         """Fetch files of the commit *sha*, together with those that others are about to read who follow the same ref."""
         known = self._sizes if self._listed_in == self._clone.reader.place() else {}
-        self.files.bring((each for each in blob_ids if each not in known), lambda: self._read_by_others(sha))
+        along: list[tuple[GitSource, _FolderIn]] = []
+        self.files.bring((each for each in blob_ids if each not in known), lambda: self._read_by_others(sha, along))
+        for other, folder in along:
+            other.came_along = folder
 
-    def _read_by_others(self, sha: str) -> Iterator[str]:
-        folders = CommitFolders(self._clone, sha)
+    def _read_by_others(self, sha: str, along: list[tuple[GitSource, _FolderIn]]) -> Iterator[str]:
+        """Yield the files of others, and note in *along* whose. Those that an earlier request brought are left out, so that each request brings others."""
+        folders, place = CommitFolders(self._clone, sha), self._clone.reader.place()
         for other in self._server.followers():
-            if (
-                other is not self
-                and isinstance(other, GitSource)
-                and other.ref == self.ref
-                and not other.has_listed(folders)
-            ):
-                with contextlib.suppress(SourceError):  # which they will be told themselves
+            if other is self or not isinstance(other, GitSource) or other.ref != self.ref:
+                continue
+            with contextlib.suppress(SourceError):  # which they will be told themselves
+                folder = place, folders.at(other.path)
+                if folder != other.came_along and not other.has_listed(folders):
                     yield from read_at(self._clone, folders, other.path)
+                    along.append((other, folder))
 
     def has_listed(self, folders: CommitFolders) -> bool:
         """Tell whether the path was listed before as it is in *folders*, of whichever commit."""

@@ -84,7 +84,7 @@ class IgnoreTexts:
         self._bytes += len(text)
         this, merge = (
             f"with {folder or '.'}/{IGNORE_FILE} there are",
-            "name what is left out in fewer files, further up",
+            "use fewer ignore files, in higher folders",
         )
         if len(self.by_folder) > MOST_IGNORE_FILES:
             raise too_much(self.where, f"{this} more than {MOST_IGNORE_FILES} ignore files", merge)

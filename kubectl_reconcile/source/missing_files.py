@@ -53,7 +53,7 @@ class MissingFiles:
             del self._brought[next(iter(self._brought))]
 
     def bring_revision(self, sha: str, path: str) -> None:
-        """Fetch what the commit *sha* holds at *path*, as far as it can be had; tried once for each commit.
+        """Fetch what the commit *sha* holds at *path*, as far as it can be read; tried once for each commit.
 
         Who asks for one file of an older commit asks for others.
         """

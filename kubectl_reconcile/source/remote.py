@@ -109,7 +109,7 @@ class Repository:
         credentials = credentials or Credentials()
         scheme = _scheme_of(url)
         if scheme is Scheme.LOCAL and not allow_local:
-            raise _refused(url, "is a path on the machine that reads it", "use an https or ssh URL")
+            raise _refused(url, "is a local path", "use an https or ssh URL")
         if scheme is Scheme.HTTP:
             url, credentials = _without_userinfo(url, credentials)
         if scheme is Scheme.SSH and not user_config and not (credentials.ssh_private_key and credentials.known_hosts):
@@ -207,7 +207,7 @@ def _scheme_of_url(url: str, hint: str) -> Scheme:
     if not _HOST.fullmatch(host) or (parts.username or "").startswith("-") or parts.path.startswith("/-"):
         raise _refused(url, "has no proper host, user or path", hint)
     if scheme is Scheme.SSH and parts.password:
-        raise _refused(url, "has a password, which SSH can't take", "use a private key")
+        raise _refused(url, "has a password, which SSH doesn't support", "use a private key")
     return scheme
 
 

@@ -435,11 +435,11 @@ def weighed(clone: Clone, revision: Revision, known: Mapping[str, int]) -> dict[
     Raises:
         SourceError: they are.
     """
-    blobs, most = list(dict.fromkeys(revision.files.values())), clone.limits.revision_bytes
+    blobs, most = dict.fromkeys(revision.files.values(), 0), clone.limits.revision_bytes
     new = [blob for blob in blobs if blob not in known]
     found = {blob: facts.size if facts else 0 for blob, facts in zip(new, clone.reader.facts(new), strict=True)}
-    sizes = {blob: known[blob] for blob in blobs if blob in known} | found
-    if sum(sizes[blob] for blob in revision.files.values()) > most:
+    sizes = {**dict(zip(blobs, map(known.get, blobs, blobs.values()), strict=True)), **found}
+    if sum(map(sizes.__getitem__, revision.files.values())) > most:
         where = _where(clone, revision.path)
         raise _too_much(where, f"its files take more than {most // MEBIBYTE} MiB", "revision_bytes")
     return sizes

@@ -60,7 +60,7 @@ _NO_LINK_HINT = f"link within the folder, copy the file, or list it in {IGNORE_F
 class WorktreeSource:
     """The manifest files at *location*, a folder or a file, as they are whenever they are asked for.
 
-    With *below*, a path in the folder, only what is there is read, as of a repository; unless *recursive*, folders
+    With *below*, a path in the folder, only what is there is read, as in a repository; unless *recursive*, folders
     in it are left out. Paths of its revisions are relative to *location*; a single file goes by its name. What is
     there may be as much as *limits* allow of a revision: entries, depth, bytes of a file and of all. Where it *reaches*, an
     overlay outside a Git working tree may have bases beside its folder.
@@ -90,7 +90,7 @@ class WorktreeSource:
         except (OSError, RuntimeError, ValueError) as error:
             raise _not_there(location, error) from None
         if self._below and not self.location.is_relative_to(self._root):
-            raise SourceError(SourceFault.REFUSED, f"{location} leads out of {self._root}")
+            raise SourceError(SourceFault.REFUSED, f"{location} is outside {self._root}")
         if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
             raise SourceError(SourceFault.UNREADABLE, f"{location}: neither a file nor a folder")
         self._is_file = stat.S_ISREG(mode)
@@ -154,7 +154,7 @@ class WorktreeSource:
         except OSError as error:
             raise SourceError(SourceFault.UNREADABLE, f"{file}: {error.strerror}") from None
         if _blob_id(data) != blob_id:
-            raise SourceError(SourceFault.UNREADABLE, f"{file}: it changed while it was read", "try again")
+            raise SourceError(SourceFault.UNREADABLE, f"{file}: it changed while it was being read", "try again")
         return data
 
     def read_many(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -177,7 +177,7 @@ class WorktreeSource:
         root = self._top().resolve() if rendered else self._root
         place = (root / check_path(path)).resolve()
         if not place.is_relative_to(root):
-            raise SourceError(SourceFault.REFUSED, f"{path} leads out of {root}")
+            raise SourceError(SourceFault.REFUSED, f"{path} is outside {root}")
         return place
 
     def watch(self, callback: Callable[[], None], *, quiet_s: float = 0.1, consulted: Consulted = dict) -> Watch:

@@ -72,7 +72,7 @@ class _Page:
         return entered or refused(
             401,
             "this address was used before, or isn't complete",
-            "start kubectl reconcile ui again, and use the address that it prints",
+            "run kubectl reconcile ui again, and use the address that it prints",
         )
 
     async def index(self, request: web.Request) -> web.Response:
@@ -140,8 +140,8 @@ class _Api:
             raise Refused(400, "that is too long for a revision")
         session, live = await live_sync(request)
         if revision and asker().guest and not await doings.may_write(session, live, "update"):
-            hint = "other revisions show the repository, which is read with the Sync's credentials"
-            raise Refused(403, "who may not update the Sync sees what it follows, and no other revision", hint)
+            hint = "other revisions are read with the Sync's Git credentials"
+            raise Refused(403, "without the right to update the Sync, you see only the revision that it follows", hint)
         async with self.planning.one(asker()):
             return answered(await self.documents.plan(session, live, revision))
 
@@ -196,7 +196,7 @@ class _Api:
         await doings.check_right(asker(), session, live)
         person = asker().person
         if Counter(self.begun.values())[person] >= _DOINGS_OF_ONE:
-            raise Refused(429, "what you asked for before is still being done", "wait until it is done, and try again")
+            raise Refused(429, "your previous requests are still running", "wait until it is done, and try again")
         task = asyncio.create_task(self._do(do, session, live, asked))
         self.begun[task] = person
         task.add_done_callback(self.begun.pop)

@@ -32,7 +32,7 @@ Document = Mapping[str, Any]
 
 
 class FleetSeen(Protocol):
-    """The Syncs that somebody may see, and what becomes of them; ``FleetFeed`` says what each of it means."""
+    """The Syncs that somebody may see, and what happens to them; ``FleetFeed`` says what each of it means."""
 
     @property
     def era(self) -> str:
@@ -44,7 +44,7 @@ class FleetSeen(Protocol):
 
     @property
     def place(self) -> str:
-        """The only namespace that is looked at; empty for all."""
+        """The only namespace that is shown; empty for all."""
 
     async def rows(self) -> Sequence[Row]:
         """Return all rows that may be seen, as they are now."""
@@ -56,7 +56,7 @@ class FleetSeen(Protocol):
         """Return once something has changed after change *number*, or after that time."""
 
     async def told(self, changes: Sequence[FleetChange]) -> Mapping[str, Any]:
-        """Return those of *changes* that may be seen, as a browser is told of them."""
+        """Return those of *changes* that may be seen, as a browser is informed of them."""
 
 
 @dataclass(slots=True)
@@ -164,10 +164,10 @@ class VerbDocuments(Protocol):
     """What the verbs of the command line say, as JSON. Values of Secrets are in none of it."""
 
     def row(self, sync: Manifest) -> Document:
-        """Return what a table of Syncs tells of one."""
+        """Return what a table of Syncs shows of one."""
 
     def sync(self, live: Manifest) -> Document:
-        """Return all that is told of one Sync."""
+        """Return everything about one Sync."""
 
     async def tree(self, session: Session, live: Manifest) -> Document:
         """Return what belongs to a Sync, down to the pods, and what of it may not be seen."""

@@ -72,7 +72,7 @@ async def sync(session: Session, live: Manifest, _asked: Asked) -> str:
     """
     wanted, place = Sync.of(live), live["metadata"]["namespace"]
     if wanted.git is None:
-        raise Refused(409, "it is applied by hand, so its files are needed", "sync -f FOLDER on a terminal")
+        raise Refused(409, "it is applied by hand, so a sync needs its files", "sync -f FOLDER on a terminal")
     if await sync_requests.daemon_alive(session.client, place) is False:
         hint = f"on a terminal: kubectl reconcile sync {wanted.name} -n {place}"
         raise Refused(409, "no daemon follows it, and this page doesn't sync by itself", hint)
@@ -113,7 +113,9 @@ async def approve(session: Session, live: Manifest, asked: Asked) -> str:
     target = await targets.sync_target(session, metadata["name"], metadata["namespace"])
     made = await dry_run.confirm(session.client, await reconcile.plan(session, target), target.sync)
     if not made.holds or made.approval != shown:
-        raise Refused(409, "what is held has changed since you looked; nothing was approved", "look at the plan again")
+        raise Refused(
+            409, "the held changes have changed since you saw them; nothing was approved", "look at the plan again"
+        )
     await sync_requests.approve(session.client, target.sync, shown)
     return f"approved {shown}"
 
@@ -150,7 +152,9 @@ async def approve_actions(session: Session, live: Manifest, asked: Asked) -> str
     made = await custom_resource.preview(session, found.cr)
     held = [change.action.key for change in made.changes if change.action and change.gate.held]
     if sorted(held) != sorted(keys):
-        raise Refused(409, "what is held has changed since you looked; nothing was approved", "look at the plan again")
+        raise Refused(
+            409, "the held changes have changed since you saw them; nothing was approved", "look at the plan again"
+        )
     await custom_resource.annotate(session, found, {APPROVED_ACTIONS: approving(found.cr, tuple(held))})
     return f"approved {', '.join(held)}"
 
@@ -180,7 +184,7 @@ async def told(who: Asker, live: Manifest, do: Doing, said: str) -> None:
     try:
         name = await who.known_as()
     except ApiError:
-        name = "somebody whose name isn't known"
+        name = "somebody with an unknown name"
     event(_LOG, logging.INFO, "done from the page", user=name, object=ObjectRef.of(live), what=reason)
     await who.events.normal(live, reason, f"{printable(name)}, from the page: {said}", action=action)
 

@@ -66,7 +66,7 @@ def answer_of(error: Exception) -> web.Response:
             hint = str(getattr(error, "hint", ""))
             return refused(status, str(error).removesuffix(f" (hint: {hint})"), _on_a_page(error, hint))
     _LOG.error("request failed", exc_info=error)
-    return refused(500, "this is a fault of kubectl-reconcile; what it logs says more")
+    return refused(500, "this is a fault of kubectl-reconcile; its log has the details")
 
 
 def _on_a_page(error: Exception, hint: str) -> str:

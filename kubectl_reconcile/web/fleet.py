@@ -1,6 +1,6 @@
 """The Syncs of a cluster, as somebody wants to see them: searched, filtered, sorted, grouped, and a page at a time.
 
-Vocabulary: a *row* is what a table tells of one Sync; it *matches* where the text is in its name, namespace, source or message and
+Vocabulary: a *row* is what a table shows of one Sync; it *matches* where the text is in its name, namespace, source or message and
 its state and namespace are among those asked for. Counts are of all that match but for their state, so that they say what another
 choice of states would show.
 

@@ -1,4 +1,4 @@
-"""The Syncs that a session may see, listed once and watched from then on, as rows; and what has become of them since.
+"""The Syncs that a session may see, listed once and watched from then on, as rows; and what has happened to them since.
 
 Vocabulary: a *change* is a row that is another than before, or is gone; changes are numbered. Whoever has seen them up to a number
 may ask for those since. Only the latest are kept: whoever is further behind looks at everything again.
@@ -33,7 +33,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FleetChange:
-    """What became of one Sync; no row where it is gone."""
+    """What happened to one Sync; no row where it is gone."""
 
     number: int
     key: Key
@@ -69,7 +69,7 @@ class FleetFeed:
 
     @property
     def place(self) -> str:
-        """The only namespace that is looked at; empty for all."""
+        """The only namespace that is shown; empty for all."""
         return self._feed.namespace if self._feed else ""
 
     async def rows(self) -> Sequence[Row]:
@@ -118,7 +118,7 @@ class FleetFeed:
             raise failure
 
     async def _forget(self, feed: Feed) -> None:
-        """Let go of all that was seen; whoever saw it looks again."""
+        """Release all that was seen; whoever saw it looks again."""
         await self._cache.unfollow(feed)
         self._rows.clear()
         self._changes.clear()
@@ -146,7 +146,7 @@ class FleetFeed:
         self._news = asyncio.Event()
 
     async def told(self, changes: Sequence[FleetChange]) -> dict[str, Any]:
-        """Return changes as a browser is told of them."""
+        """Return changes as a browser is informed of them."""
         rows = [change.row for change in changes if change.row is not None]
         gone = [{"namespace": ns, "name": name} for ns, name in (each.key for each in changes if each.row is None)]
         return {"rows": rows, "gone": gone}

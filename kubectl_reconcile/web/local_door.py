@@ -54,8 +54,8 @@ class LocalDoor:
 
     def unknown(self) -> web.Response:
         """Return what somebody is answered whom nobody knows."""
-        hint = "use the address that kubectl reconcile ui has printed; it works once, so start the command again if need be"
-        return refused(401, "you aren't logged in to this page", hint)
+        hint = "use the address that kubectl reconcile ui has printed; it works once, so run the command again if necessary"
+        return refused(401, "you aren't signed in to this page", hint)
 
     async def asker(self, request: web.Request) -> Asker | None:
         """Return the owner where the cookie is theirs."""

@@ -42,8 +42,8 @@ class RequestSlots:
             async with asyncio.timeout(WAIT_S):
                 await self._take(own)
         except TimeoutError:
-            hint = "wait until what was asked for before is answered, and try again"
-            raise Refused(503, "too much is being looked at right now", hint) from None
+            hint = "wait until the earlier requests are answered, and try again"
+            raise Refused(503, "too many requests are running", hint) from None
         errand = Errand(self._threads)
         before = ERRAND.set(errand)
         try:

@@ -75,11 +75,13 @@ class Streams:
     @contextmanager
     def _one_of(self, who: Asker) -> Iterator[None]:
         if self.open.total() >= self.most:
-            raise Refused(503, f"{self.most} pages are open already", "close some")
+            raise Refused(503, f"{self.most} pages are already open", "close some")
         if self.open[who.name] >= _MOST_OF_ONE:
-            raise Refused(503, f"you have {_MOST_OF_ONE} pages open already", "close some")
+            raise Refused(503, f"you already have {_MOST_OF_ONE} open pages", "close some")
         if sum(count for name, count in self.open.items() if tenant_of(name) == tenant_of(who.name)) >= _MOST_OF_TENANT:
-            raise Refused(503, f"your namespace's accounts have {_MOST_OF_TENANT} pages open already", "close some")
+            raise Refused(
+                503, f"the accounts of your namespace already have {_MOST_OF_TENANT} open pages", "close some"
+            )
         self.open[who.name] += 1
         try:
             yield

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.chaos.daemon import until
-from tests.chaos.live import LiveResource
+from tests.chaos.live import LiveResource, soon
 
 
 @dataclass
@@ -36,15 +36,36 @@ class Acked:
         return max((later - sooner for sooner, later in pairwise(times[max(first - 1, 0) :])), default=0.0)
 
 
-def write(live: LiveResource, folder: Path, program: str, env: Mapping[str, Any] | None = None) -> Acked:
+_Acked = TypeVar("_Acked", bound=Acked)
+
+
+def write(
+    live: LiveResource, folder: Path, program: str, env: Mapping[str, Any] | None = None, *, kind: type[_Acked] = Acked
+) -> _Acked:
     """Let a client write from now on: *program* is of Python, and notes each number with the time in ``/acks/acked``."""
-    acked = Acked(folder / "acked")
+    acked = kind(folder / "acked")
     acked.file.touch()
-    container = {"name": "main", "image": "python", "command": ["python", "-uc", program]}
-    container["volumeMounts"] = [{"name": "acks", "mountPath": "/acks"}]
-    container["env"] = [{"name": name, **source} for name, source in (env or {}).items()]
-    volume = {"name": "acks", "hostPath": {"path": str(folder)}}
-    spec = {"containers": [container], "volumes": [volume], "terminationGracePeriodSeconds": 0}
-    live.ask("POST", live.path("pods"), {"metadata": {"name": "writer"}, "spec": spec})
+    begin(live, "writer", program, env=env, acks=folder)
     until(lambda: len(acked.all()) > 20, "the client writes")
     return acked
+
+
+def begin(
+    live: LiveResource, name: str, program: str, *words: str, acks: Path | None = None, env: Mapping[str, Any] | None = None, again: str = "Always"
+) -> None:  # fmt: skip
+    """Begin a program of Python in a pod of this *name*; *acks* is the folder that it sees as ``/acks``, *again* when it is begun again."""
+    container = {"name": "main", "image": "python", "command": ["python", "-uc", program, *words]}
+    container["env"] = [{"name": variable, **source} for variable, source in (env or {}).items()]
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0, "restartPolicy": again}
+    if acks:
+        container["volumeMounts"] = [{"name": "acks", "mountPath": "/acks"}]
+        spec["volumes"] = [{"name": "acks", "hostPath": {"path": str(acks)}}]
+    live.ask("POST", live.path("pods"), {"metadata": {"name": name}, "spec": spec})
+
+
+def run_once(live: LiveResource, name: str, program: str, *words: str, acks: Path | None = None) -> None:
+    """Run a program of Python in a pod of this *name* to its end; where it fails it is run again."""
+    begin(live, name, program, *words, acks=acks, again="OnFailure")
+    soon(lambda: live.ask("GET", live.path("pods", name))["status"]["phase"] == "Succeeded", f"{name} has ended")
+    live.delete_pod(name, at_once=True)
+    soon(lambda: not live.ask("GET", live.path("pods", name)), f"{name} is gone")

@@ -25,10 +25,11 @@ from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from tests.chaos.client import Acked
 from tests.chaos.daemon import Daemon, until
-from tests.chaos.live import LiveResource, install
+from tests.chaos.live import TROUBLE, LiveResource, install
 
 API_SERVER = "kube-apiserver"
 NAMESPACE = "chaos"
+GRACE_S = 10.0
 Fault = Callable[..., Any]
 _Live = TypeVar("_Live", bound=LiveResource)
 
@@ -37,6 +38,7 @@ _Live = TypeVar("_Live", bound=LiveResource)
 class ChaosScene:
     """Where faults happen, each by its own dice."""
 
+    live: LiveResource
     daemon: Daemon
     dice: random.Random
 
@@ -47,6 +49,29 @@ class ChaosScene:
         self.daemon.kill()
         self.pause(0.3)
         self.daemon.start()
+
+    def restart_daemon_at(self, step: str, is_there: Callable[[], Any], *, within_s: float = 30.0) -> None:
+        """Kill the daemon and start it again as soon as a *step* is seen, or was over before anybody looked."""
+
+        def looked() -> Any:
+            try:
+                return is_there()
+            except TROUBLE:
+                return None
+
+        with contextlib.suppress(TimeoutError):
+            until(looked, step, timeout_s=within_s, pause_s=0.02)
+        self.restart_daemon()
+
+    @contextlib.contextmanager
+    def without_api_server(self) -> Iterator[None]:
+        """Let the API server be away, whether it ends in good order or not."""
+        sandbox = self.live.sandbox
+        sandbox.stop(API_SERVER, grace_s=self.dice.choice([0.0, GRACE_S]))
+        try:
+            yield
+        finally:
+            sandbox.start(API_SERVER)
 
 
 @dataclass(kw_only=True)
@@ -88,15 +113,16 @@ class Experiment:
     def sum_up(self, seed: int, spent_s: float, besides: str = "") -> None:
         """Print what it all came to; *besides* is what else was counted."""
         for name, gaps in sorted(self.gaps_s.items()):
-            print(f"  {len(gaps):3} {name:45} without writes {_told(gaps)}")
+            print(f"  {len(gaps):3} {name:45} without writes {told(gaps)}")
         gaps = [gap for each in self.gaps_s.values() for gap in each] or [0.0]
         print(
             f"{sum(map(len, self.gaps_s.values()))} faults, {len(self.acked.all())} acknowledged writes: {len(self.lost)} lost, {besides}{len(self.wrong)} wrong states;"
-            f" without writes {_told(gaps)} (seed {seed}, {spent_s:.0f} s)"
+            f" without writes {told(gaps)} (seed {seed}, {spent_s:.0f} s)"
         )
 
 
-def _told(gaps: list[float]) -> str:
+def told(gaps: list[float]) -> str:
+    """Return what gaps came to, for people."""
     return f"{statistics.median(gaps):6.2f} s (p50) {max(gaps):6.2f} s (max)"
 
 
@@ -105,13 +131,13 @@ def _told(gaps: list[float]) -> str:
 
 @contextlib.contextmanager
 def looked_after(
-    kind: type[_Live], name: str, folder: Path, make: Callable[[_Live], None]
+    kind: type[_Live], name: str, folder: Path, make: Callable[[_Live], None], called: str = "db"
 ) -> Iterator[tuple[_Live, Daemon]]:
-    """Yield a resource of a *kind* that is being made in a sandbox of its own, called *name*, and the daemon that looks after it."""
+    """Yield a resource of a *kind*, *called* so, that is being made in a sandbox of its own, which has this *name*, and the daemon that looks after it."""
     sandbox = Sandbox(name, root=folder / "sandbox")
     try:
         sandbox.up(binaries=build(print))
-        live = kind(sandbox, NAMESPACE)
+        live = kind(sandbox, NAMESPACE, called)
         label = {"sandbox.reconcile.dev/pods": "processes"}
         live.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "labels": label}})
         until(lambda: live.ask("GET", live.path("serviceaccounts", "default")), "the namespace is ready")

@@ -11,9 +11,11 @@ import http.client
 import json
 import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.runtime.channel import CallError
 from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
@@ -32,6 +34,23 @@ class BusyError(RuntimeError):
 
 TROUBLE = MemberError, BusyError, CallError, OSError, http.client.HTTPException
 """What who asks in the middle of something may meet; asking again helps."""
+
+
+@dataclass
+class SocketStream:
+    """A connection as sessions take it."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def read(self, most: int) -> bytes:
+        if not (found := await self.reader.read(most)):
+            raise ConnectionResetError("the server has ended")
+        return found
+
+    async def write(self, content: bytes) -> None:
+        self.writer.write(content)
+        await self.writer.drain()
 
 
 def soon(condition: Callable[[], Any], what: str, **options: Any) -> Any:
@@ -120,6 +139,11 @@ class LiveResource:
     def cr(self) -> dict[str, Any]:
         return self.ask("GET", self.path(self.plural, self.name, self.api))
 
+    def has_begun(self, verb: str) -> bool:
+        """Tell whether the journal says that an action was begun, and not how it ended."""
+        noted = json.loads(self.cr["metadata"].get("annotations", {}).get(ACTIONS, "[]"))
+        return any(each["verb"] == verb and each["progress"] == "started" for each in noted)
+
     def condition(self, type_: str) -> dict[str, Any]:
         found = self.cr.get("status", {}).get("conditions", [])
         return next((each for each in found if each["type"] == type_), {"status": "", "reason": "", "message": ""})
@@ -149,6 +173,17 @@ class LiveResource:
 
     def delete_claim(self, slot: str) -> None:
         self.ask("DELETE", self.path("persistentvolumeclaims", f"{slot}-data"))
+
+    def crash(self, *slots: str, also: Callable[[str], None] = lambda _: None) -> None:
+        """Kill servers at once, and return when each has been started again; *also* is done right before."""
+        before = {slot: self.containers()[slot]["attempt"] for slot in slots}
+        for slot in slots:
+            also(slot)
+            self.sandbox.pods.signal(self.namespace, slot, "KILL")
+        soon(
+            lambda: all(self.containers().get(slot, {"attempt": 0})["attempt"] > attempt for slot, attempt in before.items()),
+            f"{', '.join(slots)} are started again",
+        )  # fmt: skip
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """Return address, attempt and whether it runs, of each pod's container."""

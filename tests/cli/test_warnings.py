@@ -29,9 +29,9 @@ FOREIGN = {
 @pytest.mark.parametrize("origin", FOREIGN.values(), ids=FOREIGN)
 def test_what_a_sync_s_repository_may_not_hold_will_be_put_back(origin):
     assert warned(sync(), origin) == (
-        "warning: Sync web/shop follows https://git.example.com/shop.git, path deploy: its daemon, or the next sync of it, "
-        "reverts what isn't in there; "
-        "commit it there, or suspend the Sync first: kubectl reconcile suspend shop -n web"
+        "warning: Sync web/shop follows https://git.example.com/shop.git, path deploy: the daemon, or the Sync's next sync, "
+        "reverts what isn't there; "
+        "commit the change there, or suspend the Sync first: kubectl reconcile suspend shop -n web"
     )
 
 

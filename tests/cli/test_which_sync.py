@@ -6,7 +6,7 @@ from kubectl_reconcile.engine.sync.targets import NoSuchSync, WhichSync
 
 def test_several_are_listed_with_their_namespace_and_how_to_name_one():
     error = WhichSync("shop", ["back", "front"], [])
-    assert str(error) == "which Sync is meant? There are shop/back, shop/front"
+    assert str(error) == "name a Sync; there are shop/back, shop/front"
     assert error.hint == "give its name, and its namespace by -n: back -n shop"
     assert status_of(error) is ExitStatus.USAGE
 

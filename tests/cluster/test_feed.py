@@ -218,7 +218,7 @@ def test_what_is_kept_is_whole_once_it_was_read_again_and_nothing_that_is_shown_
 def test_a_bare_object_says_of_which_object_nothing_is_held():
     contents = FeedContents(FEED, Selector.parse("ours"), keeps=lambda _: False)
     (change,) = contents.absorb("ADDED", widget("one", "uid-1", 1, ours=True))
-    with pytest.raises(NotHeld, match=r"Widget.example.com shop/one is not held here"):
+    with pytest.raises(NotHeld, match=r"Widget.example.com shop/one isn't cached here"):
         change.new.manifest()
 
 

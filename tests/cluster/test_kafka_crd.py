@@ -21,6 +21,13 @@ REFUSED = {
     "a topic twice": ({"topics": [{"name": "a"}, {"name": "a"}]}, "uplicate"),
     "no partitions": ({"topics": [{"name": "a", "partitions": 0}]}, "spec.topics[0].partitions"),
     "a mode of nobody's": ({"rebalance": {"mode": "Yolo"}}, 'supported values: "Auto", "Propose"'),
+    "a listener of Kafka's own": ({"listeners": [{"name": "controller"}]}, "is a name that brokers need themselves"),
+    "the brokers' port": ({"listeners": [{"name": "a", "port": 9091}]}, "is where brokers or controllers talk to one another"),
+    "a port twice": ({"listeners": [{"name": "a"}, {"name": "b"}]}, "each needs a port of its own (hint"),
+    "no listener": ({"listeners": []}, "spec.listeners"),
+    "TLS without a Secret": ({"listeners": [{"name": "a", "tls": {}}]}, "spec.listeners[0].tls.secretName"),
+    "another way to log in": ({"listeners": [{"name": "a", "authentication": "plain"}]}, 'supported values: "none", "scram"'),
+    "a user with spaces": ({"users": [{"name": "a b"}]}, "spec.users[0].name"),
     "an image with spaces": ({"image": "a b"}, "must be an image reference"),
 }  # fmt: skip
 
@@ -36,6 +43,7 @@ def test_a_kafka_comes_with_defaults(kubectl):
         "storage": {"size": "1Gi"},
         "brokers": 3,
         "controllers": 3,
+        "listeners": [{"name": "plain", "port": 9092, "authentication": "none"}],
         "topics": [{"name": "a", "partitions": 1}],
         "rebalance": {"mode": "Auto", "maxMovesInFlight": 5, "throttleBytesPerSecond": 50_000_000},
         "deletionPolicy": "Retain",

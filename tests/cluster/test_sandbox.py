@@ -357,7 +357,7 @@ def compiled(count):
 
 
 PROGRESS = {
-    "nothing said yet": ([], 0, 5.0, "looking at what is compiled already"),
+    "nothing said yet": ([], 0, 5.0, "checking what is already compiled"),
     "downloads": (["go: downloading a v1\n", "go: downloading b v1\n"], 0, 5.0, "downloaded 2 modules"),
     "too few to tell": (compiled(10), 2000, 5.0, "compiled 10 of 2000 packages (0 %)"),
     "some": (compiled(500), 2000, 60.0, "compiled 500 of 2000 packages (25 %), about 3:00 left"),

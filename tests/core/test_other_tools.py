@@ -114,13 +114,13 @@ IGNORED = {
     "the end of a hook": (helm("pre-install", hook_delete_policy="before-hook-creation,hook-succeeded"), "hook-succeeded is ignored"),
     "the end of Argo CD's": (argo(hook="PreSync", hook_delete_policy="HookFailed"), "HookFailed is ignored"),
     "an end that is none": (helm("pre-install", hook_delete_policy="never"), "'never' is ignored: there is no such policy"),
-    "logs": (helm("pre-install", hook_output_log_policy="hook-failed"), "logs stay with the pods"),
+    "logs": (helm("pre-install", hook_output_log_policy="hook-failed"), "the logs stay in the pods"),
     "a weight in words": (helm("pre-install", hook_weight="first"), "'first' isn't an integer; 0 is used"),
     "another policy": ({f"{HELM}resource-policy": "delete"}, "'delete' is ignored: Helm only knows keep"),
     "no validation": (argo(sync_options="Validate=false"), "the server validates what it is sent"),
     "replacing": (argo(sync_options="Replace=true"), "none is too large for it"),
     "an option of applications": (argo(sync_options="CreateNamespace=true"), "'CreateNamespace=true' is ignored"),
-    "another comparison": (argo(compare_options="ServerSideDiff=false"), "the server always has a say"),
+    "another comparison": (argo(compare_options="ServerSideDiff=false"), "dry run always decides"),
     "health": (argo(ignore_healthcheck="true"), "the object counts for the Sync's health"),
 }  # fmt: skip
 

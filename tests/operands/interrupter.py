@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 
 from kubectl_reconcile.core.annotations import ACTIONS
+from tests.chaos.live import soon
 from tests.e2e.conftest import Daemon
 
 _WRITES = {"POST", "PUT", "PATCH", "DELETE"}
@@ -95,6 +96,21 @@ class Interrupter:
             pass  # either side has ended, or the test
         finally:
             await _ended(writer)
+
+
+def in_spite(way: Interrupter, is_so, what):
+    """Start the daemon again each time that it is killed, until something is so."""
+
+    def is_done():
+        if not way.victim.alive:
+            way.is_armed = True  # before it may take a step
+            way.victim.start(ready=False)
+        return is_so()
+
+    try:
+        soon(is_done, what, timeout_s=1200.0)
+    except TimeoutError as error:
+        raise TimeoutError(f"{error} (killed at {way.steps})") from error
 
 
 def step_of(head: bytes, body: bytes) -> str:

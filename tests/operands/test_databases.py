@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.images.image import ImageError
-from kubectl_reconcile.sandbox.images.kafka_programs import KAFKA, KAFKA_VERSION
+from kubectl_reconcile.sandbox.images.kafka_programs import KAFKA_VERSIONS, kafka
 
 DATA = "/var/lib/postgresql/data/pgdata"
 CREATE = f"test -d {DATA} || {{ initdb -D {DATA}.new -U postgres --auth=trust && mv {DATA}.new {DATA}; }}"
@@ -41,12 +41,13 @@ def postgres() -> str:
 
 
 @pytest.fixture
-def kafka() -> str:
-    """The image of Kafka, fetched where this user hasn't got it yet."""
-    if lacks := KAFKA.lacks(os.environ):
+def broker() -> str:
+    """The newest image of Kafka, fetched where this user hasn't got it yet."""
+    version = KAFKA_VERSIONS[-1]
+    if lacks := kafka(version).lacks(os.environ):
         pytest.skip(lacks)
-    catalog.build(print, only="kafka")
-    return f"apache/kafka:{KAFKA_VERSION}"
+    catalog.build(print, only=f"kafka:{version}")
+    return f"apache/kafka:{version}"
 
 
 def server(name, image, *command, mount, **more):
@@ -104,11 +105,11 @@ def test_a_major_version_that_is_not_installed_is_waited_for_and_named(real, pos
     )
 
 
-def test_kafka_keeps_what_was_sent_across_a_restart_of_its_pod(real, kafka):
+def test_kafka_keeps_what_was_sent_across_a_restart_of_its_pod(real, broker):
     def start():
         real.apply(
             server(
-                "broker", kafka, "sh", "-c", START, mount="/data",
+                "broker", broker, "sh", "-c", START, mount="/data",
                 readinessProbe={"tcpSocket": {"port": 9092}, "periodSeconds": 1},
             )
         )  # fmt: skip

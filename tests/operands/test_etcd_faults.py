@@ -14,7 +14,7 @@ from tests.chaos.daemon import until
 from tests.chaos.etcd.live import LiveCluster
 from tests.chaos.live import MemberError, soon
 from tests.e2e.conftest import PROGRAM
-from tests.operands.interrupter import Interrupter
+from tests.operands.interrupter import Interrupter, in_spite
 from tests.operands.test_etcd import claim
 from tests.operands.test_etcdbackup import backup, condition, status
 from tests.operands.test_etcdcluster import Db, _programs, crds, db, new_daemon  # noqa: F401 - fixtures
@@ -243,22 +243,10 @@ def interrupted(real, crds, new_daemon, tmp_path):  # noqa: F811 - fixtures
     way.close()
 
 
-def settled_in_spite(db, way, live):  # noqa: F811 - of its own
+def settled_in_spite(way, live):
     """Start the daemon again each time that it is killed, until all is as specified."""
-    in_spite(db, way, lambda: not live.unrest(), "all is as specified")
+    in_spite(way, lambda: not live.unrest(), "all is as specified")
     return live.settled()
-
-
-def in_spite(db, way, is_so, what):  # noqa: F811 - of its own
-    """Start the daemon again each time that it is killed, until something is so."""
-
-    def is_done():
-        if not db.daemon.alive:
-            way.is_armed = True  # before it may take a step
-            db.daemon.start(ready=False)
-        return is_so()
-
-    soon(is_done, what, timeout_s=1200.0)
 
 
 def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(interrupted):
@@ -269,7 +257,7 @@ def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(inte
 
     way.is_armed = True
     db.apply(version=NEW, size=3)
-    after = settled_in_spite(db, way, live)
+    after = settled_in_spite(way, live)
     assert after.members["db-0"] == first.members["db-0"]
     assert sorted(after.members) == ["db-0", "db-1", "db-2"]
     for slot in ("db-1", "db-2"):
@@ -292,7 +280,7 @@ def test_a_daemon_that_is_killed_at_every_step_of_an_upgrade_takes_one_snapshot_
 
     way.is_armed = True
     db.apply(version=NEW, backup=to)
-    assert settled_in_spite(db, way, live) == first
+    assert settled_in_spite(way, live) == first
     assert db.cr["status"]["currentVersion"] == NEW
     assert stored(live, "db-1", "first") == ["1"]
     taken = status(db.real, name)
@@ -313,7 +301,7 @@ def test_a_daemon_that_is_killed_at_every_step_of_a_backup_and_of_a_restore_take
 
     way.is_armed = True
     backup(real, "once")
-    in_spite(db, way, lambda: condition(real, "once")["reason"] == "BackedUp", "it is backed up")
+    in_spite(way, lambda: condition(real, "once")["reason"] == "BackedUp", "it is backed up")
     assert "PATCH jobs/once-once" in way.steps
     taken = status(real, "once")
     assert (taken["succeeded"], len(taken["history"])) == (True, 1)
@@ -328,8 +316,8 @@ def test_a_daemon_that_is_killed_at_every_step_of_a_backup_and_of_a_restore_take
     way.is_armed = True
     restore(real, "again")
     db.apply(version=NEW, size=1, restoreFrom={"name": "again"})
-    in_spite(db, way, lambda: restored(real, "again").get("phase") == "Succeeded", "it is restored")
-    after = settled_in_spite(db, way, live)
+    in_spite(way, lambda: restored(real, "again").get("phase") == "Succeeded", "it is restored")
+    after = settled_in_spite(way, live)
     for step in ("PATCH persistentvolumeclaims/db-0-data", "PATCH jobs/again-restore", "PATCH pods/db-0"):
         assert step in way.steps, way.steps
     assert restored(real, "again")["seed"]["claimUID"] == after.volumes["db-0"] != first.volumes["db-0"]

@@ -194,7 +194,7 @@ def test_what_is_left_of_a_majority_that_is_gone_goes_on_once_somebody_approves(
     real.kubectl("delete", "pvc", "-n", real.namespace, "--wait=false", *(f"{name}-data" for name in lost))
     real.kubectl("delete", "pod", "-n", real.namespace, *lost)
     db.daemon.start()
-    offered = ("go on alone", "db-2, db-3 of 4 members don't serve", "db-3: its volume is gone")
+    offered = ("continue alone", "db-2, db-3 of 4 members don't serve", "db-3: its volume is gone")
 
     def told():
         found = db.condition("Degraded")["message"]
@@ -275,7 +275,7 @@ def test_a_change_is_shown_to_its_end_and_by_what_the_daemon_saw_to_whoever_reac
     told = json.loads(diff("-o", "json", f"--as={user}"))
     (problem,) = told["problems"]
     assert problem["severity"] == "warning"
-    assert "its pods as the daemon saw them" in problem["message"]
+    assert "its pods, as the daemon observed them" in problem["message"]
     assert f"get and create on pods/portforward in namespace {real.namespace}" in problem["message"]
     assert told["observed"][0]["asOf"]
 

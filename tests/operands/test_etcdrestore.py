@@ -71,7 +71,7 @@ def test_a_cluster_that_is_gone_begins_again_with_its_backup_and_never_with_a_da
     backup(real, "once")
     reason(real, "once", "BackedUp")
     restore(real, "early")  # nothing comes of it while there is a cluster that doesn't ask for it
-    assert "doesn't begin with this restore" in waits_for(real, "early", "ClusterExists")
+    assert "doesn't start from this restore" in waits_for(real, "early", "ClusterExists")
     file = status(real, "once")["file"]
     db.etcdctl("db-0", "put", "second", "2")  # after the backup: lost
     db.end()

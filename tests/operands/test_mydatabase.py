@@ -20,6 +20,9 @@ NOT_YET = (
 """What is said where a command has had no effect yet, and may have one a moment later."""
 
 
+SOCKETS = "/var/run/postgresql"
+
+
 @pytest.fixture
 def version() -> int:
     """The major version of the PostgreSQL that is installed here."""
@@ -42,13 +45,16 @@ class Db:
     def __init__(self, real, daemon, version):
         self.real, self.daemon, self.version = real, daemon, version
 
-    def apply(self, **spec):
+    def manifest(self, **spec):
         whole = {
             "version": self.version, "storage": {"size": "1Gi"}, "users": [{"name": "shop"}],
             "databases": [{"name": "orders", "owner": "shop"}], **spec,
         }  # fmt: skip
         kind = {"apiVersion": "example.com/v1alpha1", "kind": "MyDatabase"}
-        self.real.apply({**kind, "metadata": {"name": "db"}, "spec": whole})
+        return {**kind, "metadata": {"name": "db", "namespace": self.real.namespace}, "spec": whole}
+
+    def apply(self, **spec):
+        self.real.apply(self.manifest(**spec))
 
     @property
     def cr(self):
@@ -154,6 +160,25 @@ def test_it_is_begun_filled_and_changed_and_its_rows_outlast_a_crash_and_a_delet
     db.settled()
     assert db.cr["status"]["systemID"] == system
     assert db.sql("select count(*) from rows") == ["1000"]
+
+
+def test_volumes_grow_while_servers_run_and_never_become_smaller(db):
+    real = db.real
+    db.apply(replicas=2)
+    db.settled()
+    uids = [db.uid(slot) for slot in ("db-0", "db-1")]
+
+    def sizes():
+        found = real.kubectl.json("get", "pvc", "-n", real.namespace)["items"]
+        return [each["status"].get("capacity", {}).get("storage") for each in found]
+
+    assert sizes() == ["1Gi", "1Gi"]
+    db.apply(replicas=2, storage={"size": "2Gi"})
+    real.eventually(lambda: sizes() == ["2Gi", "2Gi"], "both have grown")
+    db.settled()
+    assert [db.uid(slot) for slot in ("db-0", "db-1")] == uids
+    with pytest.raises(KubectlError, match="can't become smaller"):
+        db.apply(replicas=2, storage={"size": "1Gi"})
 
 
 def test_passwords_are_those_of_secrets_and_nobody_comes_in_without(db):
@@ -274,9 +299,15 @@ def test_replicas_follow_answer_reads_come_back_and_leave_nothing_when_they_go(d
     db.apply(replicas=1)
     real.gone("db-1")
     db.settled()
-    real.eventually(lambda: "db-1-data" not in claims(real), "its volume goes", timeout_s=240)
-    db.settled()
     real.eventually(lambda: not asked(db, "db-0", "select slot_name from pg_replication_slots"), "its slot goes")
+    real.eventually(lambda: kept_volumes(db) == ["db-1-data"], "its volume is kept", timeout_s=240)
+    assert "db-1-data" in claims(real)
+    db.apply(replicas=2, deletionPolicy="Delete")
+    db.settled()
+    assert db.uid("db-2")
+    db.apply(replicas=1, deletionPolicy="Delete")
+    real.eventually(lambda: "db-2-data" not in claims(real), "its volume goes", timeout_s=240)
+    db.settled()
     assert db.sql("select count(*) from rows") == ["1002"]
 
 
@@ -493,16 +524,16 @@ def stands_by(db, pod):
 
 
 def asked(db, pod, sql, database="postgres"):
-    return db.inside(pod, "psql", "-U", "postgres", "-d", database, "-Atc", sql).strip()
+    return db.inside(pod, "psql", "-h", SOCKETS, "-U", "postgres", "-d", database, "-Atc", sql).strip()
 
 
 def rows(db, pod):
     return sorted(int(each) for each in asked(db, pod, "select n from rows", "orders").split())
 
 
-def approve(real):
-    """Approve what waits for somebody's approval. Who approves asks the servers too: while they have no time, nothing waits."""
-    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
+def approve(real, **more):
+    """Approve what waits for somebody's approval, with *more* variables. Who approves asks the servers too: while they have no time, nothing waits."""
+    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig, **more}
     command = [PROGRAM, "approve", "mydatabase/db", "-n", real.namespace, "--yes"]
 
     def is_approved():
@@ -519,6 +550,10 @@ def begun(real, pod):
 
 def volume_of(real, pod):
     return real.kubectl.json("get", "pvc", f"{pod}-data", "-n", real.namespace)["metadata"]["uid"]
+
+
+def kept_volumes(db):
+    return [each["claim"] for each in db.cr["status"].get("keptVolumes", ())]
 
 
 def claims(real):

@@ -1,9 +1,22 @@
-"""Faults of machines below a MyDatabase on a real PostgreSQL: disks that fill up, and a machine that goes away in the midst of a copy."""
+"""Faults around a MyDatabase on a real PostgreSQL: disks that fill up, machines that go away, a daemon that is killed."""
 
 import asyncio
 
+import pytest
+
 from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
-from tests.operands.test_mydatabase import asked, crds, db, new_daemon, primary_of, version  # noqa: F401 - fixtures
+from tests.operands.interrupter import Interrupter, in_spite
+from tests.operands.test_mydatabase import (  # noqa: F401 - fixtures
+    Db,
+    asked,
+    crds,
+    db,
+    hand_over,
+    new_daemon,
+    primary_of,
+    rows,
+    version,
+)
 
 SIZE = "320Mi"
 CLASS = "small"
@@ -126,3 +139,47 @@ def cut_off(real, uid):
     service = real.get(f"/api/v1/namespaces/{real.namespace}/services/db")["spec"]["clusterIP"]
     runtime = RuntimeClient(real.sandbox.folder / "pods")
     asyncio.run(runtime.call("cut", uid=uid, peers=[service], heal=False))
+
+
+# --- a daemon that is killed ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def interrupted(real, crds, new_daemon, version, tmp_path):  # noqa: F811 - fixtures
+    """A MyDatabase, and a daemon that is killed before each step that it takes for the first time."""
+    way = Interrupter(real.sandbox, tmp_path)
+    way.victim = daemon = new_daemon(way.kubeconfig, real.namespace).start()
+    found = Db(real, daemon, version)
+    yield found, way
+    way.disarm()
+    if not daemon.alive:
+        daemon.start()
+    found.end()
+    daemon.kill()
+    way.close()
+
+
+def test_a_daemon_that_is_killed_at_every_step_begins_hands_over_and_fails_over_all_the_same(interrupted):
+    db, way = interrupted  # noqa: F811 - of its own
+    real = db.real
+    way.is_armed = True
+    db.apply(replicas=2, failover={"delaySeconds": 1}, synchronous={"min": 1})
+    in_spite(way, db.is_settled, "it begins")
+    system = db.cr["status"]["systemID"]
+    way.disarm()
+    if not way.victim.alive:
+        way.victim.start()
+    db.sql("create table rows (n int); insert into rows select generate_series(1, 1000)")
+    assert {"set-user-shop done", "make-database-orders started", "make-slot-1 done", "PATCH pods/db-0"} <= {*way.steps}
+
+    way.is_armed = True
+    hand_over(db, "db-1")
+    in_spite(way, lambda: primary_of(db) == "db-1" and db.is_settled(), "db-1 takes over")
+    assert {"DELETE pods/db-0", "promote-1 started", "promote-1 done"} <= {*way.steps}
+
+    real.kubectl("delete", "pvc", "db-1-data", "-n", real.namespace, "--wait=false")
+    real.delete("db-1", "--wait=false")
+    in_spite(way, lambda: primary_of(db) == "db-0" and db.is_settled(), "db-0 takes over")
+    assert {"promote-0 started", "promote-0 done"} <= {*way.steps}
+    assert (db.cr["status"]["systemID"], db.cr["status"]["timeline"]) == (system, 3)
+    assert rows(db, "db-0") == rows(db, "db-1") == [*range(1, 1001)]

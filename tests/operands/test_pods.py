@@ -302,3 +302,18 @@ def test_volumes_users_and_claims(real):
     real.delete("next")
     real.kubectl("delete", "pvc", "data", "-n", real.namespace)
     real.eventually(lambda: not folder.exists(), "the folder goes with its claim")
+
+
+def test_a_claim_that_asks_for_more_room_is_told_that_it_has_it(real):
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    real.apply({"kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec})
+
+    def capacities():
+        claim = real.get(f"/api/v1/namespaces/{real.namespace}/persistentvolumeclaims/data")
+        volume = real.get(f"/api/v1/persistentvolumes/{claim['spec'].get('volumeName', 'none')}")
+        return [each.get("capacity", {}).get("storage") for each in (claim["status"], volume.get("spec", {}))]
+
+    real.eventually(lambda: capacities() == ["1Gi", "1Gi"], "it is bound")
+    patch = json.dumps({"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
+    real.kubectl("patch", "pvc", "data", "-n", real.namespace, "-p", patch)
+    real.eventually(lambda: capacities() == ["2Gi", "2Gi"], "it has grown")

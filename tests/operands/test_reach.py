@@ -1,10 +1,13 @@
 """How modules reach pods: by name and port, through the API server, only those of their CR, and never for long."""
 
+import datetime as dt
+
 import pytest
 
+from kubectl_reconcile.certificates.pairs import Subject, issue, new_authority
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.module.api import SilentPodError
+from kubectl_reconcile.core.module.api import PodTls, SilentPodError
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
 from kubectl_reconcile.engine.modules.operands import NoWayError, Operands
@@ -44,6 +47,21 @@ while True:
             one.close()
             break
 """
+SECRETIVE = """
+import socket, ssl
+context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile="/tls/ca.crt")
+context.verify_mode = ssl.CERT_REQUIRED
+context.load_cert_chain("/tls/tls.crt", "/tls/tls.key")
+server = socket.create_server(("", 80))
+while True:
+    one, _ = server.accept()
+    try:
+        one = context.wrap_socket(one, server_side=True)
+        one.sendall(one.recv(100).upper())
+    except OSError:
+        pass
+    one.close()
+"""
 HANGS = "import socket, time; s = socket.create_server(('', 80), backlog=4096); time.sleep(3000)"
 
 
@@ -77,9 +95,9 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl, lo
         assert (await web.ask("/x?y=%2F")).body == ["GET", "/x?y=%2F", 0]
         assert (await web.ask("/x", {"of": "a" * 200_000})).body == ["POST", "/x", 200_009]
         assert (await web.ask("/odd")).status == 418
-        with pytest.raises(SilentPodError, match="pod web: no answer at port 80: it answers with more than a mebibyte"):
+        with pytest.raises(SilentPodError, match="pod web: no answer at port 80: it answers with more than 1 MiB"):
             await web.ask("/large", "a" * 100)
-        with pytest.raises(SilentPodError, match="pod web: observing changes nothing, but PUT /x would"):
+        with pytest.raises(SilentPodError, match="pod web: observe must change nothing, but PUT /x would"):
             await web.send("PUT", "/x")
         with pytest.raises(SilentPodError, match="pod web: no answer at port 81: port 81 of the pod can't be reached"):
             await io.pod("web", 81).ask("/")
@@ -129,7 +147,7 @@ async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(rea
             await stream.write(b"much")
             taken = []
             with pytest.raises(
-                SilentPodError, match="pod talks: no answer at port 80: it answers with more than a mebib"
+                SilentPodError, match="pod talks: no answer at port 80: it answers with more than 1 MiB"
             ):
                 await read_all(stream, taken)
             assert sum(map(len, taken)) <= 1 << 20
@@ -147,6 +165,29 @@ async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(rea
         with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in"):
             async with io.pod("hangs", 80).connect() as stream:
                 await stream.read(100)
+
+
+async def test_a_pod_is_talked_to_over_tls_by_the_certificates_of_a_secret_alone(real, outside, longest):
+    longest(120.0)
+    now = dt.datetime.now(dt.UTC)
+    authority = new_authority("pods", now, 3600)
+    for name, signer in (("own", authority), ("other", new_authority("others", now, 3600))):
+        pair = issue(signer, Subject("pods", ("secretive.svc",)), now, 3600)
+        held = {"ca.crt": signer.certificate, "tls.crt": pair.certificate, "tls.key": pair.key}
+        real.apply({"kind": "Secret", "metadata": {"name": name}, "stringData": held})
+    volume = {"name": "tls", "secret": {"secretName": "own"}}
+    probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
+    mounts = [{"name": "tls", "mountPath": "/tls"}]
+    real.run("python", "-c", SECRETIVE, name="secretive", image="python", readinessProbe=probe, volumeMounts=mounts, pod={"volumes": [volume]})  # fmt: skip
+    owned = Owned([real.ready("secretive")])
+    async with outside.io(owned) as io:
+        async with io.pod("secretive", 80, PodTls("own", "secretive.svc")).connect() as stream:
+            await stream.write(b"hush")
+            assert await stream.read(100) == b"HUSH"
+        for tls in (PodTls("own", "else.svc"), PodTls("other", "secretive.svc"), PodTls("absent", "secretive.svc")):
+            with pytest.raises(SilentPodError):
+                async with io.pod("secretive", 80, tls).connect() as stream:
+                    await stream.read(100)
 
 
 async def read_all(stream, taken):

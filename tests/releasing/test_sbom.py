@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cyclonedx.validation.json import JsonStrictValidator
 
+from releasing.licenses import said_by
 from releasing.sbom import SCHEMA, Materials, bill, modules, pinned
 
 ROOT = Path(__file__).parents[2]
@@ -15,7 +16,7 @@ GO_MOD = ROOT / "kubectl_reconcile" / "source" / "render" / "program" / "go.mod"
 VENDORED = ROOT / "kubectl_reconcile" / "web" / "page" / "vendor" / "vendored.json"
 OURS = Materials(
     (ROOT / "requirements.lock").read_text(), (ROOT / "requirements-image.lock").read_text(), GO_MOD.read_text(),
-    VENDORED.read_text(), go="1.26.0",
+    VENDORED.read_text(), (ROOT / "releasing" / "licenses.json").read_text(), go="1.26.0",
 )  # fmt: skip
 EPOCH_S = 1_700_000_000
 SMALL = Materials(
@@ -47,6 +48,42 @@ def test_every_package_of_the_locks_is_listed_with_its_version(lock, ours):
     locked = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / lock).read_text(), re.MULTILINE)
     assert len(locked) > 40
     assert {(name, version, f"pkg:pypi/{name}@{version}") for name, version in locked} <= listed
+
+
+def test_every_component_has_a_license(ours):
+    components = [*json.loads(ours)["components"], json.loads(ours)["metadata"]["component"]]
+    assert [each["purl"] for each in components if not each.get("licenses")] == [], "run make licenses"
+
+
+def test_no_license_is_noted_of_what_isn_t_shipped():
+    noted = json.loads(OURS.licenses)
+    locked = {each.name for lock in (OURS.lock, OURS.image_lock) for each in pinned(lock)}
+    assert noted["pypi"].keys() == locked, "run make licenses"
+    assert noted["golang"].keys() == {name for name, _ in modules(OURS.go_mod)} | {"stdlib"}, "run make licenses"
+
+
+TEXTS = {
+    "one": (["Permission is hereby granted,\n free of charge, to any person"], "MIT"),
+    "two in one file": (
+        ["Apache License\n   Version 2.0", "Permission is hereby granted, free of charge"],
+        "Apache-2.0 AND MIT",
+    ),
+    "BSD with a clause on names": (
+        ["Redistributions in binary form must …\nNeither the name of X nor"],
+        "BSD-3-Clause",
+    ),
+    "BSD without": (["Redistributions in binary form must …"], "BSD-2-Clause"),
+    "none": (["Read me"], ""),
+}
+
+
+@pytest.mark.parametrize(("texts", "license_"), TEXTS.values(), ids=TEXTS)
+def test_texts_of_licenses_are_known(texts, license_):
+    assert said_by(texts) == license_
+
+
+def test_what_the_page_is_drawn_with_names_what_it_contains(ours):
+    assert refs(ours)["pkg:npm/htm@3.1.1"] == ["pkg:npm/preact@10"]
 
 
 def test_it_is_valid_and_says_of_what_and_when(ours):

@@ -170,7 +170,7 @@ WRONG = {
         "Secret login has no key user",
     ),
     "root where it must not be": ({"command": ["id"], "securityContext": {"runAsNonRoot": True}}, "would run as root"),
-    "no command": ({}, "container main names no command, nor does its image"),
+    "no command": ({}, "container main has no command, and neither does its image"),
 }
 
 
@@ -306,7 +306,7 @@ def test_an_image_that_isn_t_there_says_how_to_get_it(tmp_path):
         find(f"quay.io/coreos/etcd:v{ETCD_VERSIONS[0]}", nothing)
     with pytest.raises(ImageError, match=r"no programs stand in for etcd:3\.4\.1; there are some for etcd:"):
         find("etcd:3.4.1", nothing)
-    with pytest.raises(ImageError, match="nothing by a digest"):
+    with pytest.raises(ImageError, match="not by digest"):
         find("etcd@sha256:0123", nothing)
 
 

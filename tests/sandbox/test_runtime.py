@@ -181,7 +181,7 @@ async def test_mounts_and_their_parts_stay_within_the_container_and_the_volume(r
     ] == 0
     assert (await run("new", {"target": "/data", "part": "a/b"}, command="touch /data/x"))["exitCode"] == 0
     assert (volume / "a/b/x").exists()
-    assert (await run("out", {"target": "/data", "part": "out"}))["error"] == "subPath out leads out of its volume"
+    assert (await run("out", {"target": "/data", "part": "out"}))["error"] == "subPath out is outside its volume"
     missing = {"target": "/data", "source": str(home / "none")}
     assert "home/none" in (await run("missing", missing))["error"]
     assert (await run("root", {"target": "/"}))["error"] == "nothing can be mounted at /"

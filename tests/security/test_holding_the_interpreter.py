@@ -93,7 +93,7 @@ def test_a_rule_that_is_dear_only_for_a_large_object(daemon, others, follow, git
         eventually(lambda: "many" in cluster.names("ConfigMap"), "the first wave is there, and is judged")
         others()
         eventually(
-            lambda: "would take too long for so large an object" in json.dumps(sync.status), "it says why it waits"
+            lambda: "would take too long for an object of this size" in json.dumps(sync.status), "it says why it waits"
         )
     assert cluster.get("ConfigMap", "later") is None
     assert not faults

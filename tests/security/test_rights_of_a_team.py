@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_reconcile.engine.sync.session import installed_modules
+from kubectl_reconcile.engine.modules.registry import installed_modules
 
 SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
 INSTALL = SECURITY.parents[1] / "deploy" / "install.yaml"

@@ -177,7 +177,7 @@ def test_takeover_of_another_tenants_object_needs_that_tenants_word(world, attac
         sync, sha = attack(arriving)
         sync.until("ApplyFailed", sha)
         words = (
-            "belongs to Sync team-b/bakery, which doesn't give it away",
+            "belongs to Sync team-b/bakery, which hasn't released it",
             f"reconcile.dev/moved-to: team-a/{sync.name}",
         )
         # What was granted is in force a moment later.

@@ -142,7 +142,7 @@ def test_a_status_is_no_proof_of_a_signature(
     cluster.edit("ConfigMap", "web", {"data": {"color": "drifted"}})
     daemon.start()
     said = eventually(
-        lambda: "nothing is applied or put back" in (text := refused(sync, "NoSignature")) and text,
+        lambda: "nothing is applied, and drift isn't corrected" in (text := refused(sync, "NoSignature")) and text,
         "nothing is in force",
     )
     assert evil[:7] in said
@@ -156,7 +156,9 @@ def test_what_was_never_signed_is_never_applied(
     trust(alice, kind="ConfigMap")
     repository.push(app(config_map, "evil"))
     sync = follow(repository.url, git={"verify": {"configMapRef": {"name": "keys"}}})
-    assert "nothing is applied or put back, since nothing was verified before" in refused(sync, "NoSignature")
+    assert "nothing is applied, and drift isn't corrected, because nothing was verified before" in refused(
+        sync, "NoSignature"
+    )
     assert "ConfigMap" not in refused(sync, "NoSignature")
     assert cluster.get("ConfigMap", "web") is None
     sync.until_synced(repository.push({}, alice))
@@ -200,7 +202,7 @@ def test_signatures_that_are_asked_for_later_count_from_then_on(
     sync.until_synced(unsigned)
     assert condition(sync, "SourceVerified") == {}
     follow(repository.url, git=BY_SECRET)
-    assert "nothing is applied or put back" in refused(sync, "NoSignature")
+    assert "nothing is applied, and drift isn't corrected" in refused(sync, "NoSignature")
     assert color(cluster) == "blue", "what is there stays"
     signed = repository.push(app(config_map, "green"), alice)
     sync.until_synced(signed)
@@ -255,7 +257,7 @@ def test_a_daemon_may_want_signatures_of_everybody(
     repository.push(app(config_map, "evil"))
     sync = follow(repository.url)
     said = refused(sync, "VerifyRequired")
-    assert "this daemon wants signed commits (--require-verify)" in said
+    assert "this daemon requires signed commits (--require-verify)" in said
     assert "spec.source.git.verify" in said
     assert cluster.get("ConfigMap", "web") is None
     good = repository.push(app(config_map, "blue"), alice)

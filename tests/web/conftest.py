@@ -246,7 +246,7 @@ def allow(kubectl, namespace):
 @pytest.fixture(scope="session")
 def port(tmp_path_factory):
     if not browser.program():
-        pytest.skip(f"none of {', '.join(browser.PROGRAMS)} is installed")
+        pytest.skip(f"none of {', '.join(browser.PROGRAMS)} is installed (Debian: apt-get install chromium)")
     with browser.started(str(tmp_path_factory.mktemp("browser"))) as process:
         yield browser.debugging_port(process)
 

@@ -56,7 +56,7 @@ async def test_just_what_was_shown_is_approved(page, made):
     assert shown
     sha = made.push({"b.yaml": None, "c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"})
     refused = await page.post(f"{made.path}/approve", {"approval": shown}, status=409)
-    assert "has changed" in refused["error"]["message"]
+    assert "have changed" in refused["error"]["message"]
     assert APPROVED_PLAN not in await annotations(made)
     plan = await page.get(f"{made.path}/plan")
     assert plan["revision"] == sha
@@ -161,7 +161,7 @@ async def test_two_things_are_done_at_a_time_for_one_person_and_no_more(page, ma
         for each in asked:
             each.cancel()  # they are done all the same, and count
         refused = await page.post(f"{made.path}/suspend", status=429)
-        assert "still being done" in refused["error"]["message"]
+        assert "still running" in refused["error"]["message"]
         assert not (await live(made))["spec"].get("suspend")
         on.set()
         while (

@@ -359,10 +359,10 @@ async def test_other_revisions_take_the_right_to_update_the_sync(site, token_of,
     allow("alice", "get,list")
     alice, path = await token_of("alice"), f"{followed.path}/plan?revision=main"
     await site.until(followed.path, alice, bool)
-    assert "may not update" in (await site.get(path, alice, status=403))["error"]["message"]
+    assert "without the right to update" in (await site.get(path, alice, status=403))["error"]["message"]
     allow("alice", "update")
     async with asyncio.timeout(150):
-        while "may not update" in await (await site.ask(path, token=alice)).text():
+        while "without the right to update" in await (await site.ask(path, token=alice)).text():
             await asyncio.sleep(0.1)
 
 

@@ -152,7 +152,7 @@ async def test_pages_count_while_they_open_and_all_tokens_of_a_person_together(m
     monkeypatch.setattr(streams, "asker", lambda: Asker(None, fleet, None, "alice"))  # another for each token
     first = asyncio.create_task(opened.answer(None))
     await asyncio.sleep(0)
-    with pytest.raises(streams.Refused, match="1 pages"):
+    with pytest.raises(streams.Refused, match="1 open pages"):
         await asyncio.wait_for(opened.answer(None), 30)
     fleet.listed.set()
     with pytest.raises(ApiError):
@@ -212,7 +212,7 @@ async def test_accounts_of_a_namespace_leave_pages_to_others(monkeypatch):
     opened = streams.Streams()
     opened.open["system:serviceaccount:shop:a"] = 1
     monkeypatch.setattr(streams, "asker", lambda: Asker(None, None, None, "system:serviceaccount:shop:b"))
-    with pytest.raises(streams.Refused, match="1 pages"):
+    with pytest.raises(streams.Refused, match="1 open pages"):
         await opened.answer(None)
     monkeypatch.setattr(streams, "asker", lambda: Asker(None, fleet, None, "system:serviceaccount:other:a"))
     fleet = Slow()

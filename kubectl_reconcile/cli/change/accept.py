@@ -46,7 +46,7 @@ def accept(
     if origin.repo or (bool(origin.file) + bool(origin.local) + bool(branch)) != 1:
         raise click.UsageError("say where the files are: --local FOLDER, --branch NAME, or -f FOLDER --name NAME")
     if origin.file and not origin.name:
-        raise click.UsageError("-f needs --name: the Sync of that name knows what was applied")
+        raise click.UsageError("-f needs --name: that Sync records what was applied")
     work = functools.partial(
         accepted, origin=origin, chosen=chosen, branch=branch, message=message, dry_run=dry_run, color=color
     )
@@ -178,15 +178,13 @@ async def _adopt(
     revision = (await reconcile.read(session, target)).revision
     if revision.overlay is not None:
         raise Failure(
-            f"{revision.path} is an overlay: a file in it counts only where its kustomization names it",
-            "leave out --local and --branch to have the manifests printed, and add them by hand",
+            f"{revision.path} is an overlay: a file in it has an effect only if the kustomization names it",
+            "leave out --local and --branch to print the manifests, and add them by hand",
             status=ExitStatus.USAGE,
         )
     files = {_file_of(under, each): "".join(f"{text}\n" for text in _yaml(each)).encode() for each in manifests}
     if there := sorted(files.keys() & revision.files.keys()):
-        raise Failure(
-            f"{there[0]} is there already", "move it, or add the object to it by hand", status=ExitStatus.USAGE
-        )
+        raise Failure(f"{there[0]} already exists", "move it, or add the object to it by hand", status=ExitStatus.USAGE)
     what = message or f"Adopt {_object_count(len(files))}"
     await _put(session, target, files, _Destination(revision.sha, branch, what), out)
     out.write(line(file, Tone.ADDED) for file in files)

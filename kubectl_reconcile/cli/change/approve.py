@@ -32,10 +32,10 @@ from kubectl_reconcile.engine.sync.session import Session
 def approve(connection: Connection, sync: str, *, plan_hash: str | None, yes: bool, color: str) -> int:
     """Let the held deletions of SYNC, or the held actions of KIND/NAME, through."""
     if plan_hash is not None and not re.fullmatch(r"[0-9a-f]{8,64}(,[0-9a-f]{8,64})*", plan_hash):
-        raise click.UsageError("--plan-hash is the hash that diff and sync print with what they hold")
+        raise click.UsageError("diff and sync print the hash for --plan-hash together with the held changes")
     if "/" in sync:
         if plan_hash is not None:
-            raise click.UsageError("actions are approved by their keys, which have no --plan-hash")
+            raise click.UsageError("--plan-hash is for deletions; actions are approved by their keys")
         return run(connection, functools.partial(_approve_actions, name=sync, yes=yes, color=color))
     return run(connection, functools.partial(_approve, name=sync, plan_hash=plan_hash or "", yes=yes, color=color))
 
@@ -61,9 +61,9 @@ def _require_source(sync: Sync) -> None:
     """Return if what is held can be found out: of a Sync that is applied by hand, only its files tell."""
     if sync.git is None:
         raise Failure(
-            f"Sync {sync.namespace}/{sync.name} is applied by hand, so what it holds isn't known without its files",
-            f"sync again from the same files, sync -f PATH --name {sync.name} -n {sync.namespace}: it prints what is held and "
-            "the approve --plan-hash that allows it; then sync again",
+            f"Sync {sync.namespace}/{sync.name} is applied by hand, so this command needs its files to know what is held",
+            f"sync again from the same files, sync -f PATH --name {sync.name} -n {sync.namespace}: it prints what is held, and "
+            "the approve command with its --plan-hash; then sync again",
             status=ExitStatus.USAGE,
         )
 

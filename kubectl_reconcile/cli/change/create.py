@@ -108,9 +108,7 @@ def _verify(secret: str | None, config_map: str | None, mode: str | None, *, is_
     if secret and config_map:
         raise click.UsageError("--verify-secret and --verify-configmap exclude each other")
     if mode and not (secret or config_map):
-        raise click.UsageError(
-            "--verify-mode needs --verify-secret or --verify-configmap, which say where the keys are"
-        )
+        raise click.UsageError("--verify-mode needs --verify-secret or --verify-configmap, which name the keys")
     if mode in {"Tag", "CommitAndTag"} and not is_tag:
         raise click.UsageError(f"--verify-mode {mode} needs a --tag to follow")
     found = {"mode": mode, "secretRef": _named(secret), "configMapRef": _named(config_map)}
@@ -160,7 +158,9 @@ async def _name_url(session: Session, manifest: Manifest, options: CreateOptions
         return
     if url:
         secret = manifest["spec"]["source"]["git"]["secretRef"]["name"]
-        options.err.write([line(f"Secret {secret} is marked for {url} now (annotation {URLS})", Tone.ASIDE)])
+        options.err.write(
+            [line(f"annotated Secret {secret}: its credentials may be used for {url} ({URLS})", Tone.ASIDE)]
+        )
 
 
 async def _looked_at(session: Session, manifest: Manifest, options: CreateOptions) -> None:
@@ -203,7 +203,7 @@ async def _warn_of_no_daemon(session: Session, namespace: str, options: CreateOp
         known = (
             "no daemon is running"
             if alive is False
-            else "whether a daemon is running isn't known: Leases may not be listed"
+            else "can't tell whether a daemon is running: you may not list Leases"
         )
         how = (
             f"kubectl reconcile daemon follows it, kubectl reconcile sync {options.name} -n {namespace} applies it once"

@@ -24,7 +24,7 @@ _SHOWN = 20
 def delete(
     connection: Connection, sync: str, *, orphan: bool, yes: bool, wait: bool, timeout: float, color: str
 ) -> int:
-    """Delete a Sync, having said what becomes of its members."""
+    """Delete a Sync, having said what happens to its members."""
     work = functools.partial(
         _delete, name=sync, orphan=orphan, yes=yes, timeout_s=timeout if wait else None, color=color
     )
@@ -42,7 +42,7 @@ async def _delete(session: Session, *, name: str, orphan: bool, yes: bool, timeo
     if deletion.prunes and deletion.unlisted and not deletion.by_daemon:
         raise Failure(
             f"members that can't be listed can't be deleted, so Sync {_named(deletion)} stays",
-            "have somebody who may list these kinds delete it, or keep the members with --orphan",
+            "ask somebody who may list these kinds to delete it, or keep the members with --orphan",
         )
     if deletion.goes and not deletion.by_daemon:
         results = await delete_sync.delete_members(session, deletion)
@@ -51,13 +51,13 @@ async def _delete(session: Session, *, name: str, orphan: bool, yes: bool, timeo
     await delete_sync.delete(session, deletion)
     if timeout_s is not None:
         await _wait(session, deletion, timeout_s)
-    told = "deleted " if timeout_s is not None else "deletion asked for: "
+    told = "deleted " if timeout_s is not None else "deletion requested: "
     out.write([line(f"{told} Sync {_named(deletion)}", Tone.REMOVED)])
     return ExitStatus.OK
 
 
 def _foretold(deletion: Deletion) -> Iterator[Line]:
-    """Yield what becomes of the members, and why."""
+    """Yield what happens to the members, and why."""
     goes, there = deletion.goes, len(deletion.members)
     if goes:
         by = "the daemon deletes" if deletion.by_daemon else "deleted from here:"
@@ -74,7 +74,7 @@ def _foretold(deletion: Deletion) -> Iterator[Line]:
                 yield line(f"  and {there - _SHOWN} more")
     if deletion.unlisted:
         kinds = ", ".join(map(str, deletion.unlisted))
-        yield line(f"not known, since you may not list them: members of {_named(deletion)} of the kinds {kinds}")
+        yield line(f"you may not list all kinds, so members of {_named(deletion)} of these kinds aren't shown: {kinds}")
     elif not there:
         yield line(f"{_named(deletion)} has no members")
 
@@ -83,21 +83,21 @@ def _taken_along(deletion: Deletion) -> Iterator[Line]:
     """Yield what goes along with members, and what of that isn't known."""
     if along := deletion.along:
         objects = "1 other object" if len(along) == 1 else f"{len(along)} other objects"
-        yield line(f"with these {'goes' if len(along) == 1 else 'go'} {objects}:", Tone.WARNING)
+        yield line(f"{objects} will be deleted, too:", Tone.WARNING)
         yield from (line(f"  {ref}", Tone.REMOVED) for ref in along[:_SHOWN])
         if len(along) > _SHOWN:
             yield line(f"  and {len(along) - _SHOWN} more", Tone.REMOVED)
     if deletion.uncounted:
-        yield line(f"not known, since it can't be listed: {', '.join(deletion.uncounted)}", Tone.WARNING)
+        yield line(f"not counted, because they can't be listed: {', '.join(deletion.uncounted)}", Tone.WARNING)
 
 
 def _reason(deletion: Deletion) -> str:
     if deletion.goes:
-        return "annotated to be kept, or being deleted already"
+        return "annotated to be kept, or already being deleted"
     if deletion.orphan:
         return "--orphan"
     if deletion.sync.deletion is DeletionPolicy.PRUNE:
-        return "the Sync is suspended" if deletion.sync.suspend else "annotated to be kept, or being deleted already"
+        return "the Sync is suspended" if deletion.sync.suspend else "annotated to be kept, or already being deleted"
     return "deletionPolicy is Orphan"
 
 
@@ -125,7 +125,7 @@ def _require_success(deletion: Deletion, failed: int) -> None:
     if failed:
         raise Failure(
             f"{_counted(failed)} couldn't be deleted, so Sync {_named(deletion)} stays",
-            "delete it again once the cause is gone, or keep what is left with --orphan",
+            "fix the cause and delete the Sync again, or keep the remaining members with --orphan",
         )
 
 
@@ -134,8 +134,8 @@ async def _wait(session: Session, deletion: Deletion, timeout_s: float) -> None:
         await delete_sync.until_gone(session, deletion, timeout_s=timeout_s)
     except TimeoutError:
         raise Failure(
-            f"Sync {_named(deletion)} is being deleted, and still there after {timeout_s:g} s",
-            f"see what holds it: kubectl get sync {deletion.sync.name} -n {deletion.sync.namespace} -o yaml",
+            f"Sync {_named(deletion)} is being deleted, but still exists after {timeout_s:g} s",
+            f"see what it waits for: kubectl get sync {deletion.sync.name} -n {deletion.sync.namespace} -o yaml",
         ) from None
 
 

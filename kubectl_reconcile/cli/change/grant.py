@@ -68,7 +68,7 @@ def grant(
 ) -> int:
     """Print the rights that the account of SYNC needs for its source; with *write*, give them."""
     if not origin.is_sync and not origin.name:
-        raise click.UsageError("-f and --repo need --name: the Sync whose account is meant")
+        raise click.UsageError("-f and --repo need --name: the Sync whose account gets the rights")
     if service_account and origin.is_sync:
         raise click.UsageError("--service-account needs -f or --repo; a Sync names its own account")
     if yes and not write:
@@ -135,7 +135,7 @@ def _with_account(target: Target, options: GrantOptions) -> Target:
     if target.parent is not None:
         name = f"{target.sync.namespace}/{target.sync.name}"
         raise Failure(
-            f"Sync {name} is there already, and acts as {target.sync.service_account}",
+            f"Sync {name} already exists, and acts as {target.sync.service_account}",
             "leave out --service-account",
             status=ExitStatus.USAGE,
         )
@@ -263,7 +263,7 @@ async def _written(session: Session, target: Target, steps: Sequence[GrantStep],
 
 
 def _foretold(step: GrantStep) -> Iterator[Line]:
-    """Yield what becomes of one object, and which rights come and go with it."""
+    """Yield what happens to one object, and which rights come and go with it."""
     yield Span(f"{step.op.value:<8}", _TONES[step.op]), Span(f" {step.ref}")
     for sign, rights, tone in (("+", step.more, Tone.ADDED), ("-", step.less, Tone.REMOVED)):
         yield from (line(f"    {sign} {verbs}: {what}", tone) for verbs, what in _worded(rights))

@@ -41,7 +41,7 @@ def history(connection: Connection, sync: str | None, *, output: str | None, col
     live, entries, why = run(connection, functools.partial(_read, name=sync or ""))
     out, err = terminals(color)
     if why:
-        err.write([line(f"warning: authors and subjects aren't known: {why}", Tone.WARNING)])
+        err.write([line(f"warning: can't read authors and subjects: {why}", Tone.WARNING)])
     if not entries and output not in {"json", "yaml"}:
         name = f"{live['metadata']['namespace']}/{live['metadata']['name']}"
         err.write([line(f"{name} has applied nothing yet", Tone.ASIDE)])

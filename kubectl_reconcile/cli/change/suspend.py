@@ -20,7 +20,7 @@ from kubectl_reconcile.engine.sync.session import Session
 
 
 def suspend(connection: Connection, syncs: Sequence[str], *, everyone: bool, color: str) -> int:
-    """Tell Syncs to leave the cluster as it is."""
+    """Suspend Syncs: the cluster stays as it is."""
     return _steered(connection, syncs, everyone=everyone, color=color, verb="suspend")
 
 
@@ -31,9 +31,9 @@ def resume(connection: Connection, syncs: Sequence[str], *, everyone: bool, colo
 
 def _steered(connection: Connection, syncs: Sequence[str], *, everyone: bool, color: str, verb: str) -> int:
     if everyone and syncs:
-        raise click.UsageError("--all means all Syncs of the namespace; drop it, or drop the names")
+        raise click.UsageError("--all means all Syncs in the namespace: leave out --all, or the names")
     if not (everyone or syncs):
-        raise click.UsageError(f"which Sync? name it, or {verb} all of the namespace with --all")
+        raise click.UsageError(f"name a Sync, or {verb} all Syncs in the namespace with --all")
     return run(connection, functools.partial(_steer, names=syncs, color=color, verb=verb))
 
 
@@ -56,7 +56,7 @@ async def _steer(session: Session, *, names: Sequence[str], color: str, verb: st
 
 async def _suspended(session: Session, live: Manifest) -> str:
     if map_at(live, "spec").get("suspend"):
-        return "was suspended already"
+        return "is already suspended"
     await suspend_resume.suspend(session.client, live)
     return "suspended"
 
@@ -69,7 +69,7 @@ async def _resumed(session: Session, live: Manifest) -> str:
 
 
 def warn_of_keeper(live: Manifest, err: Terminal) -> None:
-    """Warn that what was changed of a Sync will be put back, where the Sync is itself kept by another."""
+    """Warn that what was changed of a Sync will be reverted, where the Sync is itself kept by another."""
     if suspend_resume.is_kept_by_another(live):
         file = MemberOptions.of(live).source or "a file"
         name = live["metadata"]["name"]

@@ -95,12 +95,12 @@ def sync(
     """Make the cluster what the source of SYNC asks for."""
     if all_namespaces and (origin != Origin() or plan):
         raise click.UsageError(
-            "-A is for all that the Syncs follow; drop SYNC, --plan and the flags that name a source"
+            "-A means all Syncs with their own sources: leave out SYNC, --plan and the flags that name a source"
         )
     if not origin.is_sync and not origin.name:
         raise click.UsageError(
-            "-f and --repo need --name: the Sync of that name remembers its objects, "
-            "so that one can be deleted once its file is removed"
+            "-f and --repo need --name: the Sync of that name records the objects, "
+            "so that an object can be deleted once its file is removed"
         )
     form = output or ""
     if not dry_run and form.partition("=")[0] not in {*_RESULTS, "jsonpath"}:
@@ -120,7 +120,7 @@ async def _everywhere(session: Session, options: SyncOptions) -> int:
             origin = Origin(name, namespace=namespace)
             worst = max(worst, await _sync(session, replace(options, origin=origin, among=among)))
         except Interrupted as interruption:
-            raise Interrupted(f"{interruption} of {namespace}/{name}; Syncs before it are done") from None
+            raise Interrupted(f"{interruption} of {namespace}/{name}; the Syncs before it are done") from None
         except Exception as error:  # noqa: BLE001 - told as any other; what isn't a user's goes on up
             worst = max(worst, failures.report(error))
     return max([worst, *map(failures.report, unmatched(session, options.chosen, among))])
@@ -136,9 +136,9 @@ async def _sync(session: Session, options: SyncOptions) -> int:
         if not (options.origin.revision or options.origin.local):
             if options.chosen.is_everything:
                 return await _ask_daemon(session, sync, options)
-        else:
+        elif not sync.suspend:
             raise Failure(
-                f"a daemon follows {sync.namespace}/{sync.name}, and would put anything else back",
+                f"a daemon follows {sync.namespace}/{sync.name}, and would revert anything else",
                 "preview it with diff, or suspend the Sync first",
                 status=ExitStatus.USAGE,
             )
@@ -168,7 +168,7 @@ async def _ensure_installed(session: Session, options: SyncOptions) -> None:
 
 
 async def _followed(session: Session, origin: Origin) -> Sync | None:
-    """Return the Sync if a daemon looks after it, else None.
+    """Return the Sync if a daemon manages it, else None.
 
     Where nobody can tell, nothing is written: there would be two writers.
     """
@@ -179,7 +179,7 @@ async def _followed(session: Session, origin: Origin) -> Sync | None:
     sync = Sync.of(await targets.live_sync(session, origin.name, namespace))
     if sync.git and alive is None:
         hint = "ask for the right to list leases.coordination.k8s.io, or commit and let the daemon find it"
-        raise Failure("whether a daemon is running isn't known: you may not read its Leases", hint)
+        raise Failure("can't tell whether a daemon is running: you may not read its Leases", hint)
     return sync if sync.git else None
 
 
@@ -215,7 +215,8 @@ async def _ask_daemon(session: Session, sync: Sync, options: SyncOptions) -> int
         if live is not None and sync_requests.is_handled(live, token):
             return _outcome(live, options)
         raise Failure(
-            f"the daemon didn't finish {name} within {timeout_s:.0f} s", f"it continues by itself; see: {where}"
+            f"the daemon didn't finish the sync of {name} within {timeout_s:.0f} s",
+            f"it continues by itself; see: {where}",
         ) from None
     return _outcome(live or {}, options)
 
@@ -383,7 +384,7 @@ def _stopped_by_ctrl_c(stopping: asyncio.Event, progress: Progress) -> Iterator[
 
     def stop() -> None:
         restore()
-        progress.write_line(line("stopping: requests under way are finished, no other is started", Tone.ASIDE))
+        progress.write_line(line("stopping: running requests are finished, no new ones are started", Tone.ASIDE))
         stopping.set()
 
     loop.add_signal_handler(signal.SIGINT, stop)
@@ -405,8 +406,8 @@ def warned_of_putting_back(sync: Sync, origin: Origin) -> list[Line]:
         return []
     name, followed = f"{sync.namespace}/{sync.name}", f"{without_credentials(sync.git.url)}, path {sync.git.path}"
     text = (
-        f"warning: Sync {name} follows {followed}: its daemon, or the next sync of it, reverts what isn't in there; "
-        f"commit it there, or suspend the Sync first: kubectl reconcile suspend {sync.name} -n {sync.namespace}"
+        f"warning: Sync {name} follows {followed}: the daemon, or the Sync's next sync, reverts what isn't there; "
+        f"commit the change there, or suspend the Sync first: kubectl reconcile suspend {sync.name} -n {sync.namespace}"
     )
     return [line(text, Tone.WARNING)]
 

@@ -48,7 +48,9 @@ def diff(
 ) -> int:
     """Show what the next sync of SYNC would change."""
     if all_namespaces and (origin != Origin() or watch or until_stable):
-        raise click.UsageError("-A is for all that the Syncs follow; drop SYNC and the flags that name a source")
+        raise click.UsageError(
+            "-A means all Syncs with their own sources: leave out SYNC and the flags that name a source"
+        )
     if watch and (origin.file in {"", "-"} and not origin.local):
         raise click.UsageError("--watch watches files: it needs -f FOLDER or --local FOLDER")
     if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
@@ -140,8 +142,8 @@ def _status_after_scan(plan: Plan, scan: PlanScan | None) -> ExitStatus:
         Failure: nobody says what to look for.
     """
     if scan is None:
-        hint = "--scan PROFILE says what to look for, or a Checkup that you may read"
-        raise Failure("no Checkup looks at the namespaces that change", hint, status=ExitStatus.USAGE)
+        hint = "name a profile with --scan, or create a Checkup that you may read"
+        raise Failure("no Checkup scans the namespaces that change", hint, status=ExitStatus.USAGE)
     return status_of(plan, must_pass=scan)
 
 
@@ -274,7 +276,7 @@ async def _watched(
                 made = await _preview_of(session, target, chosen, offline=offline, by_account=by_account)
                 plan = await _explained(target, made)
                 scanned = await scope(session, [plan])
-            except Exception as error:  # noqa: BLE001 - told as any other; the next save may mend it
+            except Exception as error:  # noqa: BLE001 - told as any other; the next save may fix it
                 failures.report(error)
             else:
                 outputs.wipe()

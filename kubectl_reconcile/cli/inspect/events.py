@@ -49,7 +49,7 @@ def events(
 ) -> int:
     """Show what daemons said of Syncs and custom resources."""
     if sync and all_namespaces:
-        raise click.UsageError("SYNC is looked up in one namespace; drop -A, or drop SYNC")
+        raise click.UsageError("SYNC is in one namespace: leave out -A, or SYNC")
     screens = terminals(color)
     options = EventsOptions(sync or "", all_namespaces, follow, since or 0.0, warnings, output or "", *screens)
     return run_until_interrupted(connection, functools.partial(_told, options=options))

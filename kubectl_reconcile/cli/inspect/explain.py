@@ -72,7 +72,7 @@ def explain(
     few = found.asks_for_field and len(found.fields) <= _FEW
     out.write(view.blocks(out.width) if few else view.overview(out.width))
     if found.trouble:
-        err.write([line(f"warning: files and commits aren't known: {found.trouble}", Tone.WARNING)])
+        err.write([line(f"warning: can't read files and commits: {found.trouble}", Tone.WARNING)])
     return ExitStatus.OK
 
 
@@ -129,12 +129,12 @@ class _View:
             tone = Tone.BAD if found.verification.is_refused else Tone.PLAIN
             yield from (line(text, tone) for text in _wrapped(self._signed(found.verification), width))
         if found.facts.unread:
-            yield line(f"what is asked for isn't known: {found.facts.unread}", Tone.WARNING)
+            yield line(f"can't read the desired state: {found.facts.unread}", Tone.WARNING)
             return
         differ = sum(1 for each in found.fields if each.standing in DIFFERS)
         words = "1 field differs" if differ == 1 else f"{differ} fields differ"
         yield line(
-            f"{words} from what is asked for" if differ else "nothing differs from what is asked for",
+            f"{words} from the desired state" if differ else "nothing differs from the desired state",
             self._tone(differ),
         )
 
@@ -204,7 +204,7 @@ class _View:
             return f"{self._value(each.path, wanted)}, by module {found.module}"
         if each.wanted is not ABSENT:
             return self._value(each.path, each.wanted)
-        return "the mark of a member" if each.standing.value == "same" and found.file else "nobody asks for it"
+        return "marks the object as a member" if each.standing.value == "same" and found.file else "nobody sets it"
 
     def _applied(self, each: ExplainedField) -> str:
         """Return what was applied last, as far as the owners tell."""

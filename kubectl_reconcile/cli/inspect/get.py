@@ -39,7 +39,7 @@ def get(
 ) -> int:
     """Show Syncs in a table."""
     if syncs and (all_namespaces or selector):
-        raise click.UsageError("a Sync that is named is looked up in one namespace; drop -A and -l, or drop the names")
+        raise click.UsageError("a named Sync is in one namespace: leave out -A and -l, or the names")
     if watch and output not in {None, "wide", "name"}:
         raise click.UsageError("--watch shows rows of a table: use it without -o, or with -o wide or name")
     place = _Scope(syncs, selector, everywhere=all_namespaces)
@@ -125,7 +125,7 @@ class _Table:
 
 
 def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
-    """Return what a table tells of one Sync; *wide* tells what it follows, too."""
+    """Return what a table shows of one Sync; *wide* tells what it follows, too."""
     found, git = map_at(sync, "status"), map_at(sync, "spec", "source", "git")
     word, tone = status.readiness(sync)
     kind, _, ref = suspend_resume.ref_text(suspend_resume.ref_of(sync)).partition(" ")

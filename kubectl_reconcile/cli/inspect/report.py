@@ -21,7 +21,7 @@ def report(connection: Connection, name: str | None, *, since: str, output: str)
     try:
         after = dt.datetime.fromisoformat(since).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if since else ""
     except ValueError as error:
-        raise click.BadParameter("must be as in 2026-11-20T12:00:00Z", param_hint="--since") from error
+        raise click.BadParameter("must be a time such as 2026-11-20T12:00:00Z", param_hint="--since") from error
     found = run(connection, functools.partial(reporting.reported, name=name or "", since=after))
     text = json.dumps(found, indent=2) if output == "json" else markdown_of(found).rstrip("\n")
     for line in text.splitlines():

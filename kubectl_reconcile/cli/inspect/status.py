@@ -27,7 +27,7 @@ _COUNTS = ("created", "updated", "deleted", "failed")
 def status(connection: Connection, sync: str | None, *, all_namespaces: bool, output: str | None, color: str) -> int:
     """Show how Syncs are doing."""
     if sync and all_namespaces:
-        raise click.UsageError("SYNC is looked up in one namespace; drop -A, or drop SYNC")
+        raise click.UsageError("SYNC is in one namespace: leave out -A, or SYNC")
     found, nothing = run(connection, functools.partial(_found, name=sync or "", everywhere=all_namespaces))
     out, err = terminals(color)
     if not found:
@@ -149,7 +149,7 @@ def message_of(sync: Manifest) -> str:
     if said:
         return str(said.get("message") or said.get("reason") or "")
     return (
-        "no daemon has looked at it yet"
+        "no daemon has processed it yet"
         if map_at(sync, "spec").get("source")
         else "applied by hand, with sync -f or --repo"
     )

@@ -42,7 +42,7 @@ def tree(connection: Connection, sync: str | None, *, unhealthy: bool, output: s
     root = _unwell(looked_at.root) if unhealthy else looked_at.root
     out.write(_shown(root, output, out.width))
     if looked_at.unseen:
-        text = f"warning: you may not list {_few(looked_at.unseen)}, so these aren't shown"
+        text = f"warning: you may not list {_few(looked_at.unseen)}, so the tree doesn't show them"
         err.write([line(text, Tone.WARNING)])
     return ExitStatus.OK
 

@@ -27,7 +27,7 @@ def wait(
     """Wait until SYNC is healthy, synced, ready or deleted, at a commit or whichever it is."""
     goal, wanted = Goal(for_), revision.strip().lower()
     if wanted and (goal is Goal.DELETED or not _HASH.fullmatch(wanted)):
-        hint = "give four digits of a commit's hash or more, as git log prints it; and not with --for deleted"
+        hint = "give at least four digits of a commit's hash, as git log prints it; --for deleted takes no revision"
         raise Failure(f"'{revision}' isn't a commit to wait for", hint, status=ExitStatus.USAGE)
     screens = terminals(color)
     work = functools.partial(_waited, name=sync or "", goal=goal, wanted=wanted, timeout_s=timeout, screens=screens)
@@ -82,7 +82,7 @@ async def _waited(
 
 async def _asked_again(session: Session, sync: Sync) -> None:
     """Have the daemon look for a commit again and again, until this is cancelled."""
-    with suppress(ApiError):  # the first time it was let through; who waits sees what becomes of the Sync
+    with suppress(ApiError):  # the first time it was let through; who waits sees what happens to the Sync
         while True:
             await asyncio.sleep(_ASK_AGAIN_S)
             await sync_requests.request_sync(session.client, sync)
@@ -92,7 +92,7 @@ def _lack(live: Manifest, goal: Goal, wanted: str) -> tuple[str, str]:
     """Return why a Sync isn't there yet: the reason in a word, and a sentence."""
     if is_reached(live, goal) and not was_tried(live, wanted):
         tried = str(map_at(live, "status").get("lastAttemptedRevision") or "")
-        at = f"it is {goal} at {tried[:7]}" if tried else "no commit was looked at"
+        at = f"it is {goal} at {tried[:7]}" if tried else "no commit was processed"
         return "", f"{at}, and {wanted[:7]} isn't what its ref is at"
     return lack_of(live, goal)
 

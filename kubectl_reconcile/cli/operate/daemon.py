@@ -56,7 +56,7 @@ def daemon(
     try:
         allowed = UrlPolicy.of(allow_url_prefix)
     except ValueError as error:
-        message = f"{without_credentials(str(error))} isn't a URL of a repository, or can be read in more than one way"
+        message = f"{without_credentials(str(error))} isn't the URL of a repository, or is ambiguous"
         raise click.BadParameter(message, param_hint=FLAG) from None
     limits = GitLimits(
         memory_bytes=git_max_memory * MEBIBYTE,

@@ -26,7 +26,8 @@ from kubectl_reconcile.engine.commands import install as engine
 from kubectl_reconcile.engine.commands.install import crds
 from kubectl_reconcile.engine.commands.rights.survey import in_trouble
 from kubectl_reconcile.engine.modules import metacontroller
-from kubectl_reconcile.engine.sync.session import Session, installed_modules
+from kubectl_reconcile.engine.modules.registry import installed_modules
+from kubectl_reconcile.engine.sync.session import Session
 
 
 def install(
@@ -98,13 +99,13 @@ async def _warn_of_lost_rights(session: Session, err: Terminal) -> None:
     poor = await in_trouble(session)
     if not poor:
         return
-    text = "the installed daemon writes with its own rights, this version as the account of each Sync. These accounts lack rights:"
+    text = "the installed daemon writes with its own rights; this version writes as the account of each Sync. These accounts lack rights:"
     err.write([line(text, Tone.WARNING)])
     for each in poor:
         err.write([line(f"  Sync {each.sync.namespace}/{each.sync.name}: {'; '.join(each.troubles)}", Tone.WARNING)])
         err.write([line(f"    {each.advice}", Tone.ASIDE)])
     if may_ask() and not confirmed("Install it anyway?"):
-        raise Failure("nothing was installed", "the grants work with either version", status=ExitStatus.HELD)
+        raise Failure("nothing was installed", "the grants work with both versions", status=ExitStatus.HELD)
 
 
 def _told(word: str, ref: Any) -> Line:

@@ -34,7 +34,7 @@ def load(
     """Send GET requests to *url* at a steady rate, and tell how long they took."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise click.BadParameter(f"must be as in http://web.shop.svc:80/, not {url!r}", param_hint="URL")
+        raise click.BadParameter(f"must be a URL such as http://web.shop.svc:80/, not {url!r}", param_hint="URL")
     if duration <= 0 or give_up <= 0:
         raise click.BadParameter("must be more than 0", param_hint="--duration and --timeout")
     if sys.platform != "win32":

@@ -18,7 +18,7 @@ from kubectl_reconcile.core.module.rbac import rules_here, rules_of
 from kubectl_reconcile.engine.commands import scaffold
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.purity import asked
-from kubectl_reconcile.engine.sync.session import installed_modules
+from kubectl_reconcile.engine.modules.registry import installed_modules
 
 
 def list_(*, place: str | None, color: str) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-NO_ORIGIN = "{} isn't an https URL of a host alone"
+NO_ORIGIN = "{} isn't an https URL with only a host"
 
 
 def origins_of(urls: Iterable[str]) -> tuple[str, ...]:
     """Return the origins of the addresses of a page.
 
     Raises:
-        ValueError: one isn't an https URL of a host alone; its message is that one.
+        ValueError: one isn't an https URL with only a host; its message is that one.
     """
     return tuple(map(_origin, urls))
 

@@ -33,7 +33,7 @@ from kubectl_reconcile.web.links import commit_link, file_link
 _MESSAGE = 300
 _EVENTS = 100
 _MOST_LINES = 20_000
-_UNSHOWN = "it isn't shown: it may hold values of Secrets, and the source of its Sync doesn't say which"
+_UNSHOWN = "not shown: the object may contain values of Secrets, and the Sync's source can't be read to find them"
 _GRADES = {Tone.GOOD: "good", Tone.WARNING: "warn", Tone.BAD: "bad"}
 _WORDS = {"True": "Ready", "False": "NotReady", "-": "By hand"}
 _PLACE = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>\d+)(?=: )")
@@ -45,7 +45,7 @@ class PageDocuments:
     """The documents of the page. Values of Secrets are in none of them."""
 
     def row(self, sync: Manifest) -> dict[str, Any]:
-        """Return what a table of Syncs tells of one."""
+        """Return what a table of Syncs shows of one."""
         metadata, found = sync["metadata"], map_at(sync, "status")
         word, tone = status_verb.readiness(sync)
         git = map_at(sync, "spec", "source", "git")
@@ -66,7 +66,7 @@ class PageDocuments:
         }
 
     def sync(self, live: Manifest) -> dict[str, Any]:
-        """Return all that is told of one Sync: its row, conditions, problems with links, and what isn't well."""
+        """Return everything about one Sync: its row, conditions, problems with links, and what isn't well."""
         found, row = map_at(live, "status"), self.row(live)
         applied = str(found.get("lastAppliedRevision") or "")
         tried = str(found.get("lastAttemptedRevision") or "")

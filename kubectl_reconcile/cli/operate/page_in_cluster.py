@@ -30,7 +30,7 @@ _BURST, _PER_S = 3000.0, 600.0
 
 @asynccontextmanager
 async def serving_page(address: str, origins: tuple[str, ...], daemon: Session) -> AsyncIterator[str]:
-    """Serve the page on *address*, as being at *origins*, and yield the address that came of it; no address, no page.
+    """Serve the page on *address*, as being at *origins*, and yield the resulting address; no address, no page.
 
     Raises:
         ListenError: the address is malformed or taken.

@@ -71,7 +71,7 @@ def up(name: str, *, crds: bool) -> None:
 def down(name: str) -> None:
     """End a sandbox and delete all that it has stored."""
     with _explained():
-        _write(f"sandbox {name} is gone" if Sandbox(name).down() else f"there is no sandbox {name}: nothing to do")
+        _write(f"removed sandbox {name}" if Sandbox(name).down() else f"there is no sandbox {name}: nothing to do")
 
 
 def status_command(name: str) -> int:
@@ -118,14 +118,14 @@ def heal(pod: str, namespace: str, name: str) -> None:
     """Undo a partition and a pause of a process pod."""
     with _explained():
         Sandbox(name).pods.heal(namespace, pod)
-        _write(f"pod {namespace}/{pod} runs, and nothing is cut off from it")
+        _write(f"pod {namespace}/{pod} runs, and its network is back")
 
 
 def pause(pod: str, namespace: str, name: str, container: str) -> None:
     """Stop the processes of a process pod."""
     with _explained():
         Sandbox(name).pods.pause(namespace, pod, container)
-        _write(f"pod {namespace}/{pod} is stopped")
+        _write(f"pod {namespace}/{pod} is paused")
 
 
 def kill(pod: str, namespace: str, name: str, container: str, signal_name: str) -> None:
@@ -168,7 +168,7 @@ def _advice(status: SandboxStatus) -> str:
     up, down = _command("up", status.name), _command("down", status.name)
     if status.state is SandboxState.ABSENT:
         return f"to start it: {up}"
-    said = "its processes ended without being stopped (a reboot?); " if status.state is SandboxState.STALE else ""
+    said = "its processes ended unexpectedly (a reboot?); " if status.state is SandboxState.STALE else ""
     return f"{said}to start it again, with its data: {up}; to remove it: {down}"
 
 

@@ -101,7 +101,7 @@ def cluster_options() -> tuple[Decorator, ...]:
             type=click.IntRange(0, 10),
             metavar="LEVEL",
             hidden=True,
-            help="Verbosity on standard error: 2 shows what is done, 6 each request.  [default: 0]",
+            help="Verbosity on standard error: 2 shows the steps, 6 shows each request.  [default: 0]",
         ),
         click.option("--debug", is_flag=True, hidden=True, help="Show a traceback with an error, for a bug report."),
     )

@@ -77,7 +77,7 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
             "-R/ ",
             "--recursive/--no-recursive",
             default=True,
-            help="Whether subfolders of -f are read, too.  [default: they are]",
+            help="Whether to read subfolders of -f, too.  [default: yes]",
         ),
         click.option("--repo", metavar="URL", help="Manifests of a Git repository instead of a Sync's."),
         click.option("--ref", metavar="REF", help="Branch, tag or commit of --repo.  [default: its default branch]"),
@@ -117,17 +117,17 @@ def _checked(given: dict[str, str]) -> Origin:
     if file and repo:
         raise click.UsageError("-f and --repo exclude each other")
     if (given["ref"] or given["path"]) and not repo:
-        raise click.UsageError("--ref and --path say what of --repo to use; give that too")
+        raise click.UsageError("--ref and --path need --repo")
     if sync and (file or repo):
-        raise click.UsageError(f"a Sync says where its manifests are; to use {sync} for others, write --name {sync}")
+        raise click.UsageError(f"Sync {sync} has its own source; to apply other files as {sync}, write --name {sync}")
     if given["kept_under"] and not (file or repo):
-        raise click.UsageError("--name needs -f or --repo; a Sync is named without it")
+        raise click.UsageError("--name needs -f or --repo; to name a Sync, write SYNC")
     if given["field_manager"] and not (file or repo):
         raise click.UsageError("--field-manager needs -f or --repo; a Sync has its own field manager")
     if given["render"] and not (file or repo):
         raise click.UsageError("--render needs -f or --repo; a Sync says how its files are rendered")
     if (given["revision"] or given["local"]) and (file or repo):
-        raise click.UsageError("--revision and --local are for what a Sync follows; with --repo use --ref")
+        raise click.UsageError("--revision and --local need a Sync with its own source; with --repo, use --ref")
     if given["revision"] and given["local"]:
         raise click.UsageError("--revision and --local exclude each other")
     if file and file != "-" and not Path(file).exists():

@@ -77,7 +77,7 @@ def look(command: Callable[..., Any]) -> Callable[..., Any]:
 
     def looked(*, output: str, color: str, side_by_side: bool, reasons: bool, no_pager: bool, **rest: Any) -> Any:
         if (side_by_side or reasons) and (output != "diff" or (side_by_side and reasons)):
-            raise click.UsageError("-o, --side-by-side and --reasons each say how to show the plan; choose one")
+            raise click.UsageError("-o, --side-by-side and --reasons exclude each other")
         return command(look=OutputOptions(output, color, side_by_side, reasons, pager=not no_pager), **rest)
 
     looked.__doc__, looked.__name__ = command.__doc__, command.__name__

@@ -79,7 +79,7 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
             type=OnlyType(),
             metavar="WHAT",
             default=(),
-            help="Only these changes: create, update, delete, drift; separated by commas.",
+            help="Only these changes, separated by commas: create, update, delete, drift.",
         ),
     )
 

@@ -46,7 +46,7 @@ class ExitStatus(IntEnum):
 
 EXIT_STATUSES = """\b
 Exit status: 0 done, 2 usage or kubeconfig, 3 cluster unreachable or no
-  access to it, 4 source or a file of it unusable, 5 held, 6 failed.
+  access to it, 4 source or one of its files unusable, 5 held, 6 failed.
 """
 """The same for help texts, laid out for click."""
 

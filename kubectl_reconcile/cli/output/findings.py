@@ -19,10 +19,10 @@ _MOST = 50
 
 
 def lines(plan: Plan, scan: PlanScan) -> Iterator[Line]:
-    """Yield what *plan* adds to a scan and what it mends: object by object, a line a field."""
+    """Yield what *plan* adds to a scan and what it fixes: object by object, a line a field."""
     found = scan.outlook(plan.changes)
     yield from _listed(found.new, "new finding", Tone.BAD)
-    yield from _listed(found.mended, "fixed", Tone.GOOD)
+    yield from _listed(found.fixed, "fixed", Tone.GOOD)
     yield line(_counts(found, scan.scope), Tone.BAD if found.new else Tone.GOOD)
 
 
@@ -42,17 +42,17 @@ def _object_and_place(each: PlannedFinding) -> tuple[ObjectRef, str]:
 
 def _counts(found: ScanOutlook, scope: ScanScope) -> str:
     new = f"{len(found.new)} new finding{'' if len(found.new) == 1 else 's'}"
-    return f"scan ({scope}): {new}, {len(found.mended)} fixed"
+    return f"scan ({scope}): {new}, {len(found.fixed)} fixed"
 
 
 def document(plan: Plan, scan: PlanScan) -> dict[str, Any]:
-    """Return what *plan* adds to a scan and what it mends as plain JSON."""
+    """Return what *plan* adds to a scan and what it fixes as plain JSON."""
     found, scope = scan.outlook(plan.changes), scan.scope
     return {
         "profile": scope.strictest.value,
         **({"checkups": scope.names} if scope.names else {}),
         "new": [_finding(each) for each in found.new],
-        "fixed": [_finding(each) for each in found.mended],
+        "fixed": [_finding(each) for each in found.fixed],
     }
 
 

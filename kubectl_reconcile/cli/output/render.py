@@ -112,7 +112,7 @@ def _one(change: Change, plan: Plan, view: PlanView) -> Iterator[Line]:
     notes = list(notes_on(change, plan, view.now))
     hunks = list(hunks_of(*sides(change, view)))
     if not hunks and not notes:
-        notes = [("nothing to see: only fields that aren't shown here differ", Tone.ASIDE)]
+        notes = [("only fields that aren't shown here differ", Tone.ASIDE)]
     name = "" if hunks else f"{change.ref}: "  # what heads the hunks names it anyway
     yield from (line(f"# {name}{text}", tone) for text, tone in notes)
     if hunks:
@@ -175,7 +175,7 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     if module := change.module:
         yield f"by {module} for {change.provenance.owner}", Tone.ASIDE
     if change.op is Op.REPLACE:
-        yield "deleted and recreated, since a changed field is immutable", Tone.WARNING
+        yield "deleted and recreated, because a changed field is immutable", Tone.WARNING
     if rollout := rollout_of(change):
         yield rollout, Tone.WARNING
     if change.unsure:
@@ -200,7 +200,7 @@ def _in_the_way(change: Change) -> Iterator[_Note]:
     if change.gate.waits:
         yield f"waits for {change.gate.waits}", Tone.ASIDE
     if (foreign := change.provenance.foreign) and not change.gate.blocked:
-        yield f"belongs to {foreign}, which alone writes it (--name shows it as that Sync)", Tone.WARNING
+        yield f"belongs to {foreign}, and only that Sync writes it (--name previews it as that Sync)", Tone.WARNING
 
 
 def _reasons(change: Change, plan: Plan, now: str) -> Iterator[str]:
@@ -226,9 +226,9 @@ def _handed_over(change: Change) -> Iterator[str]:
         yield f"takes over what {', '.join(handed.taken_from)} owned"
     elif not change.fields and not change.conflicts and not change.unsure:
         if handed.gained:
-            yield f"{_listed([str(path) for path in handed.gained])} become ours, at the same value"
+            yield f"{_listed([str(path) for path in handed.gained])} become ours, with the same value"
         if handed.given_up:
-            yield f"{_listed([str(path) for path in handed.given_up])} are no longer ours, and stay with others"
+            yield f"{_listed([str(path) for path in handed.given_up])} are no longer ours, and still belong to others"
         if not handed.gained and not handed.given_up:
             yield "only the owners of its fields change"
 

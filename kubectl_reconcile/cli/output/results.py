@@ -1,4 +1,4 @@
-"""What became of each object of a sync, as lines and as plain JSON."""
+"""What happened to each object of a sync, as lines and as plain JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DONE = {"create": "created", "update": "updated", "replace": "replaced", "delete
 
 
 def result_line(result: Result, *, known: bool = False) -> Line:
-    """Return what became of one object, as a line; a cause that is *known* isn't told in full once more."""
+    """Return what happened to one object, as a line; a cause that is *known* isn't told in full once more."""
     change = result.change
     if result.state.value != "succeeded":
         place = place_of(change.provenance.file, change.provenance.line)

@@ -24,7 +24,7 @@ Row = list[Any]
 
 
 def rows_of(change: Change, view: PlanView) -> list[Row]:
-    """Return the rows that tell what becomes of an object; values of Secrets are in none."""
+    """Return the rows that tell what happens to an object; values of Secrets are in none."""
     if change.gate.cascade:
         return []
     old, new = sides(view.of(change), view)

@@ -1,4 +1,4 @@
-"""The way to a cluster: what a user says of it, kubeconfig files, credentials, and the route that comes of all that."""
+"""The way to a cluster: what a user says of it, kubeconfig files, credentials, and the route that results."""
 
 from __future__ import annotations
 

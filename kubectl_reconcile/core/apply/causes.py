@@ -26,7 +26,7 @@ _LACKING = re.compile(r"ServiceAccount (\S+) may not .* \(hint: (kubectl reconci
 """How a right is told that the account of a Sync lacks."""
 
 _OF_ONE_FILE = 5
-"""How many sentences are told of one file."""
+"""How many sentences a message has for one file."""
 
 
 @dataclass(frozen=True, slots=True)

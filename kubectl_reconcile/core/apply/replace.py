@@ -1,4 +1,4 @@
-"""Delete and recreate: when a server's refusal calls for it, and how the old object is put back.
+"""Delete and recreate: when a server's refusal calls for it, and how the old object is restored.
 
 A refusal counts only if every fault that the server names is that a field can't change. One fault of
 another kind, a bad value or an unknown field, means that the new object is wrong, and then
@@ -51,12 +51,10 @@ def is_immutable(causes: Iterable[RefusalCause]) -> bool:
 _LOSSES: Mapping[GroupKind, str] = {
     GroupKind(
         "", "PersistentVolumeClaim"
-    ): "the data of its volume is lost with it, unless the volume's reclaim policy is Retain",
-    GroupKind("", "PersistentVolume"): "the data it stands for may be lost with it, by its reclaim policy",
-    GroupKind("", "Namespace"): "everything in it is deleted with it",
-    GroupKind(
-        "apiextensions.k8s.io", "CustomResourceDefinition"
-    ): "all custom resources of its kind are deleted with it",
+    ): "the data of its volume is lost, unless the volume's reclaim policy is Retain",
+    GroupKind("", "PersistentVolume"): "its data may be lost, depending on its reclaim policy",
+    GroupKind("", "Namespace"): "everything in it is deleted, too",
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "all custom resources of its kind are deleted, too",
 }
 
 
@@ -65,16 +63,16 @@ def loss_of(manifest: Manifest) -> str:
     kind = GroupVersionKind.of(manifest).group_kind
     if kind == GroupKind("apps", "StatefulSet") and (manifest.get("spec") or {}).get("volumeClaimTemplates"):
         policy = (manifest["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenDeleted")
-        claims = "its claims, and their data, are deleted with it" if policy == "Delete" else "its claims stay"
-        return f"all of its pods end at once, and {claims}"
+        claims = "its claims and their data are deleted, too" if policy == "Delete" else "its claims stay"
+        return f"all its pods are deleted at once, and {claims}"
     return _LOSSES.get(kind, "")
 
 
 def advice_of(manifest: Manifest) -> str:
     """Return what to do about an object whose changed field can't be changed in place."""
     if loss := loss_of(manifest):
-        return f'undo the change in the source, or move what it holds first; with {REPLACE}: "true" it is deleted and recreated: {loss}'
-    return f'annotate it {REPLACE}: "true" to have it deleted and recreated'
+        return f'undo the change in the source, or move its data first; with {REPLACE}: "true" it is deleted and recreated: {loss}'
+    return f'annotate it with {REPLACE}: "true" to delete and recreate it'
 
 
 def as_restored(before: Manifest) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def _sentence(reason: ConditionReason, made: Plan, counts: Counts, faults: list[
     if reason is ConditionReason.SYNCED:
         return f"{objects} in sync"
     if reason is ConditionReason.STOPPED:
-        return "the program was told to stop; the next one continues"
+        return "the program was stopped; the next one continues"
     if reason is ConditionReason.HELD:
         hold = made.holds[0]
         wait = "1 deletion waits" if len(hold.refs) == 1 else f"{len(hold.refs)} deletions wait"

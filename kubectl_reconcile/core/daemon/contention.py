@@ -74,7 +74,7 @@ class ContentionSettled:
 
 @dataclass(slots=True)
 class ContentionTracker:
-    """All contentions of one daemon. Told of what is about to be written and of what was, it says what to leave."""
+    """All contentions of one daemon. Informed of what is about to be written and of what was, it says what to leave."""
 
     _rounds: dict[_Place, _Rounds] = field(default_factory=dict)
     _now: dict[_Place, _BackedOff] = field(default_factory=dict)

@@ -4,7 +4,7 @@ Vocabulary: a Sync's *gate* opens for a new revision or spec once all that ``spe
 that. A Sync that waits for health is ready only once its members are, and these may be Syncs; a Sync that is another's
 member becomes what it is to be only after that one's gate has opened.
 
-Pure: it is told of Syncs as they come and go.
+Pure: it is informed of Syncs as they come and go.
 """
 
 from __future__ import annotations

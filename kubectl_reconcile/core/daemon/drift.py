@@ -1,4 +1,4 @@
-"""Drift: what somebody changed in the cluster, whether it is put back or left alone, and how that is told.
+"""Drift: what somebody changed in the cluster, whether it is corrected or left alone, and how that is told.
 
 Vocabulary: *drift that is left alone* is known as a sentence per object; it is what ``spec.drift: Report`` and ``Ask`` ask
 for. A change is *mere ownership* where all values are right and only the record of who owns them isn't.
@@ -46,7 +46,7 @@ def is_mere_ownership(change: Change) -> bool:
 
 
 def without_drift(made: Plan, known: Drift, *, is_new: bool) -> tuple[Plan, Drift]:
-    """Return the plan of a whole set without what only puts drift back, and the drift that it leaves.
+    """Return the plan of a whole set without what only corrects drift, and the drift that it leaves.
 
     *known* is the drift left so far. Unless the revision *is_new*, whatever differs is drift; in a new one a change
     is drift only if all its fields are, or somebody was known to have deleted the object.
@@ -88,6 +88,6 @@ def with_drift(report: Report, policy: DriftPolicy, drift: Drift) -> Report:
     drifted = [f"{ref}: {note}" for ref, note in sorted(drift.items())]
     if drifted and policy is DriftPolicy.ASK and report.reason is ConditionReason.SYNCED:
         more = f" (and {len(drifted) - 1} more)" if len(drifted) > 1 else ""
-        message = f"{drifted[0]}{more}; sync to put it back"
+        message = f"{drifted[0]}{more}; to revert this, run kubectl reconcile sync"
         return replace(report, reason=ConditionReason.DRIFTED, message=message, drifted=drifted)
     return replace(report, drifted=drifted)

@@ -29,7 +29,7 @@ class ClusterFacts:
 
     *waits* says what of another Sync must come true first; empty where nothing must, or nobody asked: it is looked up only where
     ``PassState.is_gated``. *cycle* says by way of which others the Sync waits for itself. *has_lapsed* tells that fields that were left to others are to be
-    tried again, *lapses_at_s* when the next will be. *pauses_s* are objects that were put back so often that they wait, and for
+    tried again, *lapses_at_s* when the next will be. *pauses_s* are objects that were corrected so often that they wait, and for
     how long. *has_earlier* tells that nothing was planned yet, and that it is known what was let through before this daemon began.
     *is_current*: others who follow the same repository were told lately that the ref is where it was read.
     """
@@ -325,7 +325,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class ForgetFailures:
-    """All went well, or what may mend a failure has come: the next failure is the first, which is tried again soon.
+    """All went well, or what may fix a failure has come: the next failure is the first, which is tried again soon.
 
     What has come isn't always in force when a watch shows it: the API server's authorizer takes a new binding from a watch of its own.
     """
@@ -341,7 +341,7 @@ class LookAgain:
 
 @dataclass(frozen=True, slots=True)
 class DriftPutBack:
-    """Count and tell that drift was put back."""
+    """Count and tell that drift was corrected."""
 
     ref: ObjectRef
     note: str
@@ -349,14 +349,14 @@ class DriftPutBack:
 
 @dataclass(frozen=True, slots=True)
 class NotePutBack:
-    """Note on the Sync what drift was put back in a pass."""
+    """Note on the Sync what drift was corrected in a pass."""
 
     put_back: tuple[DriftPutBack, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DriftLeft:
-    """Tell of drift that is left alone."""
+    """Report drift that is left alone."""
 
     ref: ObjectRef
     note: str

@@ -90,7 +90,7 @@ _INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
     "what is settled isn't Synced": lambda state: (
         state.settled is None or state.settled.reason is ConditionReason.SYNCED
     ),
-    "drift is left that is to be put back": lambda state: (
+    "drift is left that is to be corrected": lambda state: (
         not state.drift or (state.sync is not None and state.sync.drift is not DriftPolicy.CORRECT)
     ),
 }

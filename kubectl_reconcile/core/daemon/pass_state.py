@@ -29,7 +29,7 @@ CHECKING   MembersChecked               Tell as before, or PlanSet              
 ON_SET     PlanMade                     drift that is to be left is held; ApplySet          ON_SET
 ON_SET     Applied                      Tell; Retry where something failed                  IDLE
 ON_SET     Applied, while gated         nothing: what was let through before is kept up     IDLE
-ON_OBJECTS PlanMade                     drift is put back or told; ApplyObjects             ON_OBJECTS
+ON_OBJECTS PlanMade                     drift is corrected or told; ApplyObjects             ON_OBJECTS
 ON_OBJECTS Applied                      told; the set is due where something failed         IDLE
 any        PassInterrupted              what was under way is due again                     IDLE
 any        PassFailed                   Tell, Retry; the set is due                         IDLE
@@ -95,7 +95,7 @@ _AWAITED: Final[Mapping[type[Any], frozenset[PassPhase]]] = {
 
 
 def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901, PLR0911, PLR0912 - one line per row
-    """Return what becomes of *state* by *event*, and what is to be done."""
+    """Return what happens to *state* by *event*, and what is to be done."""
     if state.phase not in _AWAITED.get(type(event), frozenset(PassPhase)):
         return state, ()
     if isinstance(event, on.SourceRead | on.SourceFailed) and not state.source.is_reading:
@@ -327,7 +327,7 @@ def _set_applied(state: PassState, event: on.Applied) -> Step:
 
 
 def _objects(state: PassState, facts: on.ClusterFacts) -> Step:
-    """Look at what changed in the cluster, which needs no source; what is put back again and again waits for its turn."""
+    """Look at what changed in the cluster, which needs no source; what is corrected again and again waits for its turn."""
     ready = frozenset(ref for ref in state.dirty if not facts.pauses_s.get(ref))
     if ready:
         begun = replace(state, phase=PassPhase.ON_OBJECTS, dirty=state.dirty - ready, under_way=ready)
@@ -339,7 +339,7 @@ def _objects(state: PassState, facts: on.ClusterFacts) -> Step:
 
 
 def _objects_planned(state: PassState, event: on.PlanMade) -> Step:
-    """Have drift put back, or told; where contention changed, or what a chart asks for, a pass over the set follows."""
+    """Have drift corrected, or told; where contention changed, or what a chart asks for, a pass over the set follows."""
     instructions: tuple[on.Instruction, ...] = ()
     made = event.plan
     if event.contention_changed or event.was_told_anew:

@@ -1,4 +1,4 @@
-"""What becomes of a Sync that is being deleted, by what is left of its members.
+"""What happens to a Sync that is being deleted, by what is left of its members.
 
 Rules:
 
@@ -7,7 +7,7 @@ Rules:
   tried again when rights come, and released by ``delete --orphan``.
 - What had a member's marks, was asked for by nobody and couldn't be deleted while the Sync lived holds up nothing: whoever
   may write an object can copy those marks.
-- In a namespace that is being deleted it doesn't stay for what can't be mended there: accounts and bindings go with
+- In a namespace that is being deleted it doesn't stay for what can't be fixed there: accounts and bindings go with
   the namespace. Members that are left elsewhere are named.
 
 Pure.
@@ -55,7 +55,7 @@ class RemovalEnding:
 def ending_of(
     sync: Sync, remains: Remains, *, known: Collection[str], namespace_goes: bool, is_overdue: bool
 ) -> RemovalEnding:
-    """Return what becomes of *sync*. *known* are the objects of which its status said that they can't be deleted.
+    """Return what happens to *sync*. *known* are the objects of which its status said that they can't be deleted.
 
     *is_overdue* tells that it has been tried for so long that even what may pass isn't waited for, where *namespace_goes*.
     """
@@ -81,4 +81,4 @@ def _first(sentences: Collection[str]) -> str:
 
 
 def _way_out(sync: Sync) -> str:
-    return f"to keep what is left instead: kubectl reconcile delete {sync.name} -n {sync.namespace} --orphan"
+    return f"to keep the remaining members instead: kubectl reconcile delete {sync.name} -n {sync.namespace} --orphan"

@@ -130,7 +130,7 @@ class Share:
         return group != self.group or (self.me in group.members and self.acknowledged != group.stamp)
 
     def acknowledge(self, me: Member, group: Group) -> bool:
-        """Note that *me* has let go of all that isn't its own in *group*; return whether that counts.
+        """Note that *me* has released all that isn't its own in *group*; return whether that counts.
 
         It doesn't where *me* was expelled meanwhile, or another group came.
         """
@@ -181,7 +181,7 @@ class ExpulsionReason(StrEnum):
     """That can be seen from here."""
     SILENT = "its Lease wasn't renewed"
     """Its time is over by anybody's clock."""
-    OWES = "it doesn't acknowledge the group"
+    OWES = "it doesn't follow the group"
     """It may write still, until it finds its Lease gone or can't renew it."""
 
 

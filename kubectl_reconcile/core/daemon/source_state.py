@@ -1,6 +1,6 @@
 """What is known of a Sync's source between two events: when it is asked again, whether it is being asked, and who waits for that.
 
-The source is asked beside all else, so an answer may be older than it looks: where somebody asks for a sync or tells of a push while
+The source is asked beside all else, so an answer may be older than it looks: where somebody asks for a sync or reports a push while
 the source is being asked, it may have answered before that, and is asked once more.
 
 Pure.

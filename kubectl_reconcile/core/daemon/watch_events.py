@@ -1,7 +1,7 @@
 """What a watch event means: which items it concerns, and what happened to them.
 
 Vocabulary: an *item* is a Sync or a CR whose kind has a module, the things that a daemon works on. The *index* knows which
-objects belong to which items; it is told of Syncs and CRs as they come and go.
+objects belong to which items; it is informed of Syncs and CRs as they come and go.
 
 Pure: *before* and *after* are an object as it was and as it is, None where it wasn't or isn't there.
 """

@@ -58,14 +58,14 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large an object is: the steps that copying it takes, and the most items that a list or map in it has."""
+    """The size of an object: the number of steps to copy it, and the number of items of its largest list or map."""
 
     weight: float
     items: int
 
     @classmethod
     def of(cls, value: Any) -> Size:
-        """Measure a value; one that is far too large isn't looked through to its end."""
+        """Measure a value. A value that is far too large isn't read to its end."""
         nodes = text = most = 0
         below = [value]
         while below and nodes < _MOST_NODES:

@@ -86,7 +86,7 @@ class Rule:
         for test in self.tests.values():
             if test.takes_too_long(size):
                 return Health(
-                    HealthStatus.IN_PROGRESS, f"the rule {test.text!r} would take too long for so large an object"
+                    HealthStatus.IN_PROGRESS, f"the rule {test.text!r} would take too long for an object of this size"
                 )
         for status, test in self.tests.items():
             if test.holds(manifest):
@@ -135,7 +135,7 @@ class HealthRules:
         if kind in LIMITS and found.status is not HealthStatus.TERMINATING:
             return replace(found, status=HealthStatus.CURRENT)
         if hook and found.status is HealthStatus.SUSPENDED:
-            return replace(found, status=HealthStatus.IN_PROGRESS, message=f"{found.message}; a hook has to complete")
+            return replace(found, status=HealthStatus.IN_PROGRESS, message=f"{found.message}; a hook must complete")
         if kind == _CLAIM and found.status is HealthStatus.IN_PROGRESS:
             return replace(found, status=HealthStatus.CURRENT)
         return replace(found, status=HealthStatus.IN_PROGRESS) if is_young(found) else found

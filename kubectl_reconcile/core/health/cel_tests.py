@@ -24,12 +24,12 @@ class CelError(ValueError):
 
 
 class CelFault(Exception):  # noqa: N818 - what is wrong with an expression, for one value
-    """An expression that can't be answered for a value; prints as a clause."""
+    """An expression that can't be evaluated for a value; prints as a clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class CelTest:
-    """An expression that asks something of a value, which it calls *variable*."""
+    """An expression about a value, which it calls *variable*."""
 
     text: str
     variable: str
@@ -50,7 +50,7 @@ class CelTest:
             raise CelError(_complaint(str(error))) from None
         if taken > MOST_STEPS:
             message = f"would take too long: about {taken:.2g} steps for an object of usual size; at most {MOST_STEPS} are allowed"
-            raise CelError(f"{message}; nest fewer loops, shorten what is repeated")
+            raise CelError(f"{message}; nest fewer loops, or loop over shorter lists")
         return cls(text, variable, program)
 
     def takes_too_long(self, size: Size) -> bool:
@@ -58,7 +58,7 @@ class CelTest:
         return steps(self.text, size) > MOST_STEPS
 
     def holds(self, value: Any) -> bool:
-        """Tell whether it is true of *value*; what that lacks makes it false.
+        """Tell whether it is true for *value*. If the expression uses a field that *value* doesn't have, it is false.
 
         Raises:
             CelFault: it can't be answered.
@@ -67,9 +67,9 @@ class CelTest:
             found = self.program.execute({self.variable: value})
         except LookupError:
             return False
-        except Exception as error:  # noqa: BLE001 - whatever an expression stumbles over is its author's to mend
+        except Exception as error:  # noqa: BLE001 - whatever an expression stumbles over is its author's to fix
             why = str(error).partition(". ")[0]  # what follows is advice about CEL at large
-            raise CelFault(f"{self.text!r} can't be answered: {why[:_REASON]}") from None
+            raise CelFault(f"{self.text!r} can't be evaluated: {why[:_REASON]}") from None
         if not isinstance(found, bool):
             raise CelFault(f"{self.text!r} is neither true nor false but {type(found).__name__}")
         return found

@@ -107,7 +107,7 @@ def _sync_health(live: Manifest) -> Health | None:
         return None
     if spec.get("suspend") is True:
         return Health(HealthStatus.SUSPENDED, "suspended")
-    return None if condition_of(live, "Ready") else Health(HealthStatus.IN_PROGRESS, "no daemon has looked at it yet")
+    return None if condition_of(live, "Ready") else Health(HealthStatus.IN_PROGRESS, "no daemon has processed it yet")
 
 
 @dataclass(frozen=True, slots=True)

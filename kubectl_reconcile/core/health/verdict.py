@@ -17,7 +17,7 @@ from kubectl_reconcile.core.objects import Manifest, mapping_of, number_of
 
 
 class HealthStatus(StrEnum):
-    """What can be said of an object, in kstatus' words."""
+    """The possible verdicts on an object, in kstatus' words."""
 
     CURRENT = "Current"
     """The object is what its spec asks for."""
@@ -36,7 +36,7 @@ class HealthStatus(StrEnum):
 
     @property
     def holds_up(self) -> bool:
-        """Tell whether those who need the object healthy wait for it; nobody waits for what is paused, or says nothing."""
+        """Tell whether something that needs the object to be healthy waits for it. Nothing waits for an object that is paused or reports nothing."""
         return self not in _HOLDS_NOBODY_UP
 
 
@@ -47,9 +47,9 @@ _HOLDS_NOBODY_UP = frozenset({HealthStatus.CURRENT, HealthStatus.SUSPENDED, Heal
 class Health:
     """A verdict and its reason in words: which count is short, which pod, why. Prints as one line.
 
-    *lasts_s* tells for how many seconds it holds of an object that doesn't change, None where time plays no part;
-    *is_silent* that it is about an object that has said nothing. *fault* is why a rule of the user's has no part in it, empty where that is
-    as it should be.
+    *lasts_s* says for how many seconds the verdict holds if the object doesn't change, None if time plays no part.
+    *is_silent* says that the object has reported nothing. *fault* says why a rule of the user couldn't be used; it is empty if there was no
+    such problem.
     """
 
     status: HealthStatus
@@ -89,7 +89,7 @@ def unknown(message: str) -> Health:
 
 def unobserved() -> Health:
     """Return that an object's controller hasn't said anything of it."""
-    return in_progress("its controller has not seen it yet")
+    return in_progress("its controller hasn't observed it yet")
 
 
 # --- reading --------------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def shortage(what: str, found: int, wanted: int, noun: str = "replicas") -> str:
 
 def surplus(found: int, wanted: int) -> str:
     """Return how many replicas are too many, in words; empty where none is."""
-    return f"{found} replicas are there, {wanted} wanted" if found > wanted else ""
+    return f"{found} replicas exist, {wanted} wanted" if found > wanted else ""
 
 
 def joined(what: str, detail: object) -> str:

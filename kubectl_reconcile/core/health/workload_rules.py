@@ -96,7 +96,7 @@ def stateful_set(manifest: Manifest) -> Health:
     """Return the health of a StatefulSet: all replicas are ready, and updated as far as it is asked."""
     strategy = mapping_of(spec_of(manifest).get("updateStrategy"))
     if strategy.get("type") == "OnDelete":
-        return current("update strategy OnDelete: pods change when they are deleted")
+        return current("update strategy OnDelete: pods are updated when you delete them")
     if not is_observed(manifest):
         return unobserved()
     wanted = wanted_of(manifest)

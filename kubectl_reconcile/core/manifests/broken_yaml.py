@@ -41,7 +41,7 @@ def likely_cause(data: bytes, line: int, otherwise: str = _LAYOUT_HINT) -> str:
     """Return what most often stands behind unreadable YAML on *line* of *data*, counted from 0."""
     row = _line(data, line)
     if _CONFLICT.search(data):
-        return "it has the marks of an unresolved merge conflict"
+        return "it has markers of an unresolved merge conflict"
     if re.search(rb"\{\{.*\}\}", _line(data, max(0, line - 1)) + b"\n" + row):
         return "it looks like a template; render it first, or list the file in .reconcileignore"
     if b"\t" in row[: len(row) - len(row.lstrip())]:

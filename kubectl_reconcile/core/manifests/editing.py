@@ -74,7 +74,7 @@ def edited(data: bytes, path: str, edits: Sequence[Edit], namespace: str) -> byt
     for candidate in (_merged(before, text, after), after):
         if _holds(parse(candidate.encode(), path), wanted):
             return candidate.encode()
-    raise EditError(f"{path}: the field can't be changed without changing others; edit it by hand")
+    raise EditError(f"{path}: the field can't be changed without changing other fields; edit it by hand")
 
 
 def restated(data: bytes, path: str, steps: Sequence[int | str], value: Any) -> bytes:
@@ -103,7 +103,7 @@ def restated(data: bytes, path: str, steps: Sequence[int | str], value: Any) -> 
         again, problems = yaml_reader.read(candidate.encode(), "any.yaml")
         if again and not errors_among(problems) and same(again[0].tree, wanted) and len(again) == len(found):
             return candidate.encode()
-    raise EditError(f"{path}: it can't be changed without changing more; edit it by hand")
+    raise EditError(f"{path}: it can't be changed without changing other fields; edit it by hand")
 
 
 def _restate(tree: Any, steps: Sequence[int | str], value: Any, like: Callable[[Any, Any], Any]) -> None:

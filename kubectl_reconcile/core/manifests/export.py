@@ -97,7 +97,7 @@ def why_not(live: Manifest) -> str:
     if owner is not None:
         return f"{owner.get('kind')} {owner.get('name')} controls it; adopt that"
     if set_id := labels_of(live).get(PART_OF):
-        return f"it belongs to a set already, {set_id}"
+        return f"it already belongs to another ApplySet, {set_id}"
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         return "it is being deleted"
     return ""

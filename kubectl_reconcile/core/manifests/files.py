@@ -47,11 +47,11 @@ STDIN: Final = "stdin"
 
 _KUSTOMIZE = (
     "a kustomization",
-    "it is only rendered if a Sync follows its own folder; to apply the other files as they are, list this one in .reconcileignore",
+    "it is only rendered if a Sync follows exactly this folder; to apply the other files as they are, list this file in .reconcileignore",
 )
 _HELM = (
     "a Helm chart",
-    "it is only rendered if a Sync follows its own folder; to leave it out, list its folder in .reconcileignore",
+    "it is only rendered if a Sync follows exactly its folder; to leave it out, list the folder in .reconcileignore",
 )
 
 RENDERER_FILES: Final[Mapping[str, tuple[str, str]]] = {
@@ -105,7 +105,7 @@ class UsableFiles(Generic[T]):
 def without_unrendered(files: Mapping[str, T], renderers: Iterable[str]) -> UsableFiles[T]:
     """Return *files*, by path, but for those at or below a folder of *renderers*, the paths of renderers' own files.
 
-    One problem tells of each such folder; those below another are told of with it.
+    There is one problem for each such folder; folders below another are reported with it.
     """
     found: dict[str, str] = {}
     for path in sorted(renderers, key=lambda path: (path.count("/"), path)):
@@ -138,7 +138,7 @@ def folder_above(path: str, folders: Container[str]) -> str | None:
 
 def _unrendered(path: str, others: int) -> Problem:
     what, hint = RENDERER_FILES[path.rpartition("/")[2]]
-    left = f"nothing of its folder is applied or pruned, {others} manifest file{'' if others == 1 else 's'}"
+    left = f"nothing in its folder is applied or pruned, {others} manifest file{'' if others == 1 else 's'}"
     return Problem(path, 0, f"{what}, which isn't rendered here: {left if others else left.partition(',')[0]}", hint)
 
 
@@ -175,7 +175,7 @@ class SourceIgnore:
     but nothing of a folder that is left out itself. Lines that are no pattern are among the *problems*. A file
     with a pattern that is too long, or that brings the patterns of the source beyond MOST_PATTERNS, can't be followed: to
     apply what it was to keep away would be worse than to apply nothing of its folder, and that is what happens. The same
-    becomes of a source whose patterns and paths together are too much to compare.
+    happens to a source whose patterns and paths together are too much to compare.
     """
 
     __slots__ = ("_files", "_folders", "_problems", "_room")

@@ -203,7 +203,7 @@ def _oddities(tree: Manifest, where: _Where) -> Iterator[_Fault]:
     exported = [name for name in _OF_SERVER if metadata.get(name)]
     if exported:
         names = [f"metadata.{name}" for name in exported] + ["status"] * ("status" in tree)
-        said = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {_are(names)} the server's to set"
+        said = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {_are(names)} set by the server"
         hint = "remove it; exports contain it, but it isn't applied"
         yield _Fault(at.at(exported[0]), said, hint, Severity.WARNING)
     theirs = translated(tree)
@@ -351,7 +351,7 @@ def _name_faults(tree: Manifest, metadata: Manifest, where: _Where) -> Iterator[
     if name is None or name == "":
         if metadata.get("generateName"):
             where = where.at("generateName")
-            yield _Fault(where, "generateName would make a new object at every sync", "give it a metadata.name")
+            yield _Fault(where, "generateName would create a new object at every sync", "give it a metadata.name")
         else:
             yield _Fault(where if name is None else where.at("name"), "no metadata.name", "give the object a name")
         return
@@ -362,7 +362,9 @@ def _name_faults(tree: Manifest, metadata: Manifest, where: _Where) -> Iterator[
         yield _Fault(where, f"metadata.name has {len(name)} characters; at most 253 are allowed")
     elif name in {".", ".."} or "/" in name or "%" in name:
         yield _Fault(
-            where, f"metadata.name {shown(name)} can't be part of a URL", "a name is neither . nor .., without / and %"
+            where,
+            f"metadata.name {shown(name)} can't be part of a URL",
+            "a name can't be . or .., and can't contain / or %",
         )
     elif not _SUBDOMAIN.fullmatch(_filled(name)) and not _named_freely(tree.get("apiVersion")):
         hint = "lower-case letters, digits, - and . only; it starts and ends with a letter or digit"

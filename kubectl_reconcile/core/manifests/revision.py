@@ -55,10 +55,10 @@ class Revision:
     def emptiness(self) -> Problem:
         """Return the problem that there is no object, for who found none in the files."""
         if self.files:
-            hint = "is the path right? if nothing is to be applied, delete the Sync or suspend it"
-            return Problem(self.path, 0, f"no object is in its manifest files ({len(self.files)})", hint)
+            hint = "is the path right? to apply nothing, delete or suspend the Sync"
+            return Problem(self.path, 0, f"there are no objects in its manifest files ({len(self.files)})", hint)
         hint = "is the path right? manifests are files named *.yaml, *.yml or *.json"
-        return Problem(self.path, 0, "no manifest file is at this path", hint)
+        return Problem(self.path, 0, "there are no manifest files at this path", hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ only if the module still asks for it and its precondition holds does it run agai
 idempotency key.
 
 An action that needs approval is held until the CR carries its key: in `APPROVE_ACTIONS`, which stands in Git and may
-name verbs too, or in `APPROVED_ACTIONS`, which ``kubectl reconcile approve`` writes and which names keys alone.
+name verbs too (except for what asks each time), or in `APPROVED_ACTIONS`, which ``kubectl reconcile approve`` writes and which names keys alone.
 
 Pure: annotations in, annotations out; time is an argument.
 """
@@ -125,15 +125,15 @@ def _line(entry: JournalEntry) -> dict[str, Any]:
 
 
 def actions_done(cr: Manifest) -> tuple[str, ...]:
-    """Return the keys of the actions that have run, the oldest first, as far as the journal on *cr* goes back.
+    """Return the keys of the actions that have run, the oldest first, as far back as the journal on *cr* goes.
 
-    For decisions: an action that needs approval and changes nothing itself, so that what follows from it is up to the module.
+    Use it for decisions: an action that needs approval and changes nothing itself. The module then acts on the approval.
     """
     return tuple(entry.key for entry in ActionJournal.of(cr).entries if entry.progress is ActionProgress.DONE)
 
 
 def actions_failed(cr: Manifest) -> dict[str, str]:
-    """Return the actions that failed when they were last tried, by key, each with what was said, as far as the journal on *cr* goes back."""
+    """Return the actions whose last try failed, by key, each with its message, as far back as the journal on *cr* goes."""
     return {
         entry.key: entry.message for entry in ActionJournal.of(cr).entries if entry.progress is ActionProgress.FAILED
     }
@@ -145,7 +145,8 @@ def is_approved(action: Action, cr: Manifest) -> bool:
         return True
     noted = annotations_of(cr)
     in_git, by_hand = (_listed(noted.get(name, "")) for name in (APPROVE_ACTIONS, APPROVED_ACTIONS))
-    return bool(in_git & {"*", action.verb, action.key}) or action.key in by_hand
+    in_advance = set() if action.asks_each_time else {"*", action.verb}
+    return bool(in_git & {*in_advance, action.key}) or action.key in by_hand
 
 
 def approving(cr: Manifest, keys: tuple[str, ...]) -> str:

@@ -58,7 +58,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an external system answered: its status code, its body as JSON (None where it is none), and as text."""
+    """The answer of an external system: its status code, its body as JSON (None if it isn't JSON), and the body as text."""
 
     status: int
     body: Any = None
@@ -66,7 +66,7 @@ class Answer:
 
 
 class SilentPodError(Exception):
-    """A pod gives no answer; the message names it and says why. The other pods may answer."""
+    """A pod doesn't answer; the message names it and says why. Other pods may answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class PodTls:
 
 @dataclass(frozen=True, slots=True)
 class SeenSecret:
-    """A Secret beside the CR as it is now: its values, whether the CR controls it, and its *version*, by which a change of it is told."""
+    """A Secret in the CR's namespace as it is now: its values, whether the CR controls it, and its *version*, which detects changes."""
 
     values: Mapping[str, str] = field(repr=False)
     is_own: bool
@@ -87,10 +87,10 @@ class SeenSecret:
 
 
 class PodStream(Protocol):
-    """An open connection to a port of a pod, for what speaks a language of its own."""
+    """An open connection to a port of a pod, for protocols other than HTTP."""
 
     async def read(self, most: int) -> bytes:
-        """Return what has come: at least one byte, at most so many. All that comes of one connection is a mebibyte at most.
+        """Return what has arrived: at least one byte, at most this many. One connection delivers at most 1 MiB.
 
         Raises:
             SilentPodError: nothing comes, the far side has ended, or it has said more.
@@ -108,21 +108,21 @@ class PodIo(Protocol):
     """One port of a pod that the CR controls. Answers of any status come back."""
 
     async def ask(self, path: str, body: Any = None) -> Answer:
-        """Ask something that changes nothing: by GET, or by POST with *body* as JSON where that is how the pod is asked.
+        """Send a request that changes nothing: by GET, or by POST with *body* as JSON, if the pod is queried that way.
 
         Raises:
             SilentPodError: the pod doesn't answer.
         """
 
     async def send(self, method: str, path: str, body: Any = None, *, within_s: float = 3.0) -> Answer:
-        """Have the pod do something, which may take *within_s* seconds; only ``act`` may.
+        """Send a request that changes something and may take *within_s* seconds. Only ``act`` may call this.
 
         Raises:
             SilentPodError: the pod doesn't answer.
         """
 
     def connect(self) -> AbstractAsyncContextManager[PodStream]:
-        """Open a connection for the time of a block. Bytes aren't understood here: while observing, nothing may be changed by them.
+        """Open a connection for the duration of a block. The engine doesn't know what the bytes mean, so ``observe`` itself must make sure that they change nothing.
 
         Raises:
             SilentPodError: nobody listens, or the pod doesn't answer.
@@ -130,10 +130,10 @@ class PodIo(Protocol):
 
 
 class Io(Protocol):
-    """How a module's ``observe`` and ``act`` reach what is outside: external systems, known by name, and the CR's own pods.
+    """How a module's ``observe`` and ``act`` reach systems outside: external systems, by name, and the CR's own pods.
 
-    Where a system is, is the cluster administrator's business, never a CR's. Answers of any status come back;
-    a system that doesn't answer raises, and so do writes while observing.
+    The cluster administrator sets the address of a system, never a CR. Answers of any status are returned.
+    A system that doesn't answer raises an error, and so does a write in ``observe``.
     """
 
     @property
@@ -148,27 +148,27 @@ class Io(Protocol):
         """
 
     async def get(self, system: str, path: str) -> Answer:
-        """Ask for *path*, changing nothing."""
+        """Request *path*, without changing anything."""
 
     async def send(self, method: str, system: str, path: str, body: Any = None) -> Answer:
-        """Send *body* as JSON; the idempotency key of the action goes along."""
+        """Send *body* as JSON, with the idempotency key of the action."""
 
     async def secret(self, name: str) -> Mapping[str, str] | None:
-        """Return the values of a Secret beside the CR, None where there is none. The module must have said that it reads it (`Reads.on_request`)."""
+        """Return the values of a Secret in the CR's namespace, None if it doesn't exist. The module must declare that it reads the Secret (`Reads.on_request`)."""
 
     async def make_secret(self, name: str, values: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Make such a Secret, as nobody's child; only ``act`` may. One that is there stays as it is."""
+        """Create such a Secret, without an owner. Only ``act`` may call this. An existing Secret stays as it is."""
 
     async def see_secret(self, name: str) -> SeenSecret | None:
-        """Return such a Secret, and whether it is the CR's own; None where there is none."""
+        """Return such a Secret, and whether it belongs to the CR; None if it doesn't exist."""
 
     async def put_secret(
         self, name: str, values: Mapping[str, str], labels: Mapping[str, str], *, over: SeenSecret | None
     ) -> None:
-        """Make such a Secret as a child of the CR, or give the CR's own new values in place of all that it has; only ``act`` may.
+        """Create such a Secret as a child of the CR, or replace all values of such a child. Only ``act`` may call this.
 
-        *over* is what was seen, None where nothing was. One that is another's, or has changed since, stays as it is, and that raises.
-        The module must have said that it does so (`Reads.rewrites`).
+        *over* is the Secret that `see_secret` returned, or None. A Secret that belongs to somebody else, or has changed since, stays as it is, and
+        this raises an error. The module must declare that it rewrites the Secret (`Reads.rewrites`).
         """
 
 
@@ -180,11 +180,11 @@ Foresee: TypeAlias = Callable[[Manifest, Owned, Facts], Facts]
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A domain module as data: which kind it owns, what it makes, what it looks at, and its functions.
+    """A domain module as data: the kind that it handles, the kinds that it owns and reads, and its functions.
 
-    *reconcile* and *finalize* are pure. *observe* looks at external systems, within *observe_s* seconds; *act* runs
-    one action, within *act_s*; *predict* says, purely, which facts an action leads to, for previews of
-    what comes after it, and *foresee* which facts follow once the children that it is given run.
+    *reconcile* and *finalize* are pure. *observe* reads external systems, within *observe_s* seconds. *act* runs
+    one action, within *act_s*. For previews of later passes, *predict* returns the facts after an action, and
+    *foresee* the facts once the given children run; both are pure.
     """
 
     name: str
@@ -204,7 +204,7 @@ class Module:
 
     @property
     def publishes(self) -> bool:
-        """Whether what it observes is noted on the CR, for those who can't reach pods: it looks at pods of its own."""
+        """Whether its facts are recorded on the CR, for previews that can't reach pods: it observes its own pods."""
         return self.observe is not None and POD in self.owns
 
     @property
@@ -214,7 +214,7 @@ class Module:
 
     @property
     def account(self) -> str:
-        """The name of the ServiceAccount that the module acts as where it has one of its own."""
+        """The name of the module's own ServiceAccount, if it has one."""
         return f"{FIELD_MANAGER}-module-{self.name}"
 
     @property
@@ -236,13 +236,13 @@ def module(
 ) -> Callable[[Reconcile | type], Module]:
     """Make a `Module` of the function below: ``@module(api="example.com/v1", kind="Cache", owns=["v1/Service"])``.
 
-    Of a class, the methods ``reconcile``, ``finalize``, ``observe``, ``act``, ``predict`` and ``foresee`` are taken, each where there is one.
-    *owns* lists the kinds of children as ``apps/v1/Deployment``; the name is the kind in lower
-    case unless given. The docstring is the module's documentation. *health* is how the CR's status tells its health, where
-    it doesn't by its conditions: rules as those of popular kinds are, ``[{"Failed": {"phase": "Broken"}}, {"Current": {"phase": "Up"}}]``.
+    A class can have the methods ``reconcile``, ``finalize``, ``observe``, ``act``, ``predict`` and ``foresee``; all but ``reconcile`` are optional.
+    *owns* lists the kinds of children, such as ``apps/v1/Deployment``. The default name is the kind in lower
+    case. The docstring is the module's documentation. If the CR's status doesn't report health by conditions, *health* has
+    rules like those of popular kinds: ``[{"Failed": {"phase": "Broken"}}, {"Current": {"phase": "Up"}}]``.
 
     Raises:
-        ValueError: the name isn't a DNS label of at most 40 characters, a kind isn't ``[group/]version/Kind``, or *health* can't be meant so.
+        ValueError: the name isn't a DNS label of at most 40 characters, a kind isn't ``[group/]version/Kind``, or *health* is invalid.
     """
     called = name or kind.lower()
     if len(called) > SUFFIX_MAX or not DNS_LABEL.fullmatch(called):
@@ -252,7 +252,9 @@ def module(
     def decorate(target: Reconcile | type) -> Module:
         parts = _functions(target)
         if parts.get("act") and not parts.get("observe"):
-            raise ValueError(f"module {called}: what acts must observe, so that preconditions can be checked")
+            raise ValueError(
+                f"module {called}: a module that acts must also observe, so that preconditions can be checked"
+            )
         gvk, docs = GroupVersionKind.parse(api, kind), inspect.getdoc(target) or ""
         rule = KindRule.parse({"rules": health}) if health else None
         return Module(

@@ -83,7 +83,7 @@ def _check_children(module: Module, outcome: Outcome) -> None:
         if gvk not in module.owns:
             raise ModuleError(module.name, f"made {gvk.group_kind} {key[1]}, but {gvk} isn't among the kinds it owns")
         if key in made:
-            raise ModuleError(module.name, f"made {gvk.group_kind} {key[1]} twice")
+            raise ModuleError(module.name, f"returned {gvk.group_kind} {key[1]} twice")
         made.add(key)
 
 
@@ -124,7 +124,7 @@ def check_purity(
         raise ModuleError(module.name, "it changed its input; work on copies")
     again = _answer(ask or outcome_of, module, *copy.deepcopy((cr, owned, facts, ctx)))
     if _canonical(module, first) != _canonical(module, again):
-        raise ModuleError(module.name, "two calls with the same input gave different outcomes")
+        raise ModuleError(module.name, "two calls with the same input returned different outcomes")
     return first
 
 

@@ -36,7 +36,7 @@ Facts: TypeAlias = Mapping[str, Any]
 """What was observed of external systems: plain JSON, empty for modules that have none."""
 
 NAME_MAX = 63
-"""The longest name of a child, in characters, as of a DNS label."""
+"""The longest name of a child, in characters, as for a DNS label."""
 
 SUFFIX_MAX = 40
 """The longest suffix that tells a child from its CR."""
@@ -54,9 +54,9 @@ DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Which objects of a kind one CR looks at: those with all these *labels*, with one of these *names*, or that say *refer* at a *path* of theirs.
+    """Which objects of a kind one CR reads: those with all these *labels*, with one of these *names*, or with *refer* at a *path* of fields.
 
-    They are looked for in the CR's namespace; a cluster-scoped CR, and kinds that are cluster-scoped, in all.
+    They are in the CR's namespace. For a cluster-scoped CR, and for cluster-scoped kinds, they can be anywhere.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -66,16 +66,16 @@ class Select:
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """Select the object of that *name*, nothing where it is empty: what a CR should name may not be there."""
+        """Select the object of that *name*; nothing if it is empty, because a CR may not name one."""
         return cls(names=(name,) if name else ())
 
     @classmethod
     def referring(cls, name: str, *path: str) -> Self:
-        """Select the objects that have *name* at this path of fields, such as ``spec``, ``clusterRef``, ``name``: those that name the CR, which knows nothing of them."""
+        """Select the objects that have *name* at this path of fields, such as ``spec``, ``clusterRef``, ``name``: objects that refer to the CR, while the CR doesn't refer to them."""
         return cls(path=path, refer=name)
 
     def matches(self, manifest: Manifest) -> bool:
-        """Tell whether *manifest* is meant; nothing is, if neither labels nor names nor a path are given."""
+        """Tell whether *manifest* is selected. Without labels, names and path, nothing is selected."""
         by_label = bool(self.labels) and self.labels.items() <= labels_of(manifest).items()
         by_path = bool(self.path and self.refer) and text_at(manifest, *self.path) == self.refer
         return by_label or by_path or manifest["metadata"]["name"] in self.names
@@ -83,17 +83,17 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Objects that a module looks at without owning them, such as the pods of its Deployment.
+    """Objects that a module reads without owning them, such as the pods of its Deployment.
 
-    They are watched by *selector*, written as kubectl does (``app=web,tier=front``); an empty one watches
-    the whole kind. Of what is found, a CR is shown what *of* selects for it; without *of*, the
-    objects that `Context.sees` says are its own.
+    They are watched by *selector*, in kubectl's syntax (``app=web,tier=front``); an empty selector watches
+    the whole kind. Each CR sees the objects that *of* selects for it. Without *of*, it sees the
+    objects that belong to it by `Context.sees`.
 
-    *whole_namespace* shows a CR all objects of the kind in its own namespace, and nobody else's: these are watched namespace by namespace, as long as there is a
-    CR in it. A change of one wakes the CR, every few seconds at most. The rights are given by namespace (``kubectl reconcile grant``).
+    With *whole_namespace*, a CR sees all objects of the kind in its own namespace, and no others. They are watched in each namespace that has such a
+    CR. A change calls the module again, every few seconds at most. Rights are granted by namespace (``kubectl reconcile grant``).
 
-    *on_request* is for Secrets: none is listed, watched or shown; ``observe`` and ``act`` may read those that *of* names, and ``act`` may make them;
-    where it *rewrites*, also give new values to those that are the CR's own.
+    *on_request* is for Secrets: none is listed, watched or passed to ``reconcile``. ``observe`` and ``act`` may read those that *of* names, and ``act`` may create them.
+    With *rewrites*, ``act`` may also own Secrets and give them new values.
     """
 
     api_version: str
@@ -166,8 +166,8 @@ class _ParsedObject:
 class Owned:
     """The live objects around one CR: *children* that it controls, and *read* objects of others.
 
-    *around* is what is read of a whole namespace: much of it, so it is parsed where a module asks for it. *unread* says why kinds of these
-    could not be had, by kind: nothing may be concluded then from what isn't there.
+    *around* are the objects that are read for a whole namespace. They can be many, so each is parsed only when the module asks for it. *unread* says which kinds
+    couldn't be read, and why. In that case, a module must not conclude anything from missing objects.
 
     Kinds are named as kubectl does, ``Deployment`` or, where two groups share a kind,
     ``Deployment.apps``. Answers are sorted by name, so they don't depend on the order of events.
@@ -200,7 +200,7 @@ class Owned:
         return health(self.get(kind, name))
 
     def read(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of *kind* that belong to the CR without being its children."""
+        """Return the objects of *kind* that belong to the CR but aren't its children."""
         found = tuple(_of_kind(self._read, kind))
         around = (each for each in self._around if kind in _names(each.ref.group_kind))
         return (
@@ -208,7 +208,7 @@ class Owned:
         )
 
     def around(self, kinds: Collection[str]) -> Iterator[Unparsed]:
-        """Yield the objects of *kinds* as `read` does, in no order, and without parsing what is read of a whole namespace."""
+        """Yield the objects of *kinds* as `read` does, in no order, and without parsing objects that are read for a whole namespace."""
         wanted = frozenset(kinds)
         for each in self._read:
             if wanted & _names((ref := ObjectRef.of(each)).group_kind):
@@ -216,7 +216,7 @@ class Owned:
         yield from (each for each in self._around if wanted & _names(each.ref.group_kind))
 
     def other(self, kind: str, name: str) -> Manifest | None:
-        """Return the object of *kind* called *name* that belongs to the CR without being its child, or None."""
+        """Return the object of *kind* called *name* that belongs to the CR but isn't its child, or None."""
         return next((each for each in self.read(kind) if each["metadata"]["name"] == name), None)
 
     @property
@@ -226,7 +226,7 @@ class Owned:
 
     @property
     def others(self) -> tuple[Manifest, ...]:
-        """All objects that belong to the CR, or are read, without being its children."""
+        """All objects that belong to the CR, or that the module reads, and aren't its children."""
         return (*self._read, *(each.manifest() for each in self._around))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Owned:
@@ -253,8 +253,8 @@ def _of_kind(manifests: Iterable[Manifest], kind: str) -> Iterator[Manifest]:
 class Context:
     """The surroundings of one call for *cr*: the time (*now*, RFC 3339), names and labels for its children.
 
-    *module* is the module's name. *unobserved* says why external systems could not be observed; the
-    facts are empty then, children stay as they are and no action runs. *ceilings* are those of the daemon, by the flag that sets each.
+    *module* is the module's name. *unobserved* says why external systems couldn't be observed. In that case the
+    facts are empty, children stay as they are, and no action runs. *ceilings* are the limits of the daemon, by their flags.
     """
 
     now: str
@@ -265,7 +265,7 @@ class Context:
 
     @property
     def namespace(self) -> str:
-        """The CR's namespace, which is its children's too; empty for a cluster-scoped CR."""
+        """The namespace of the CR and its children; empty for a cluster-scoped CR."""
         found: str = self.cr["metadata"].get("namespace") or ""
         return found
 
@@ -290,7 +290,7 @@ class Context:
         return (head + tail).strip("-")
 
     def number_of(self, name: str) -> int:
-        """Return the number for which *name* is ``self.name(str(number))``, -1 where it is of none (or of 100,000 and more)."""
+        """Return the number for which *name* is ``self.name(str(number))``, -1 if there is none (or if it is 100,000 or more)."""
         tail = name.rpartition("-")[2]
         return int(tail) if tail.isdecimal() and len(tail) < 6 and name == self.name(str(int(tail))) else -1
 
@@ -303,11 +303,11 @@ class Context:
         return {**whole, COMPONENT_LABEL: component} if component else whole
 
     def labels(self, component: str = "") -> dict[str, str]:
-        """Return the labels for a child: its selector, and who looks after it."""
+        """Return the labels for a child: those of its selector, and the module that manages it."""
         return {**self.selector(component), MANAGED_BY_LABEL: FIELD_MANAGER}
 
     def sees(self, manifest: Manifest) -> bool:
-        """Tell whether an object that the module reads belongs to this CR: its namespace, its labels."""
+        """Tell whether an object that the module reads belongs to this CR, by its namespace and its labels."""
         if self.namespace and manifest["metadata"].get("namespace") != self.namespace:
             return False
         return self.selector().items() <= labels_of(manifest).items()

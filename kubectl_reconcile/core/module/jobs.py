@@ -21,7 +21,7 @@ _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def pods_of_job(job: Manifest, pods: Iterable[Manifest]) -> list[Manifest]:
-    """Return the pods that this live Job controls; a pod that only has its label speaks for nobody."""
+    """Return the pods that this live Job controls. A pod that only has its label doesn't count."""
     name, uid = job["metadata"]["name"], job["metadata"].get("uid")
     if not uid:
         return []
@@ -30,7 +30,7 @@ def pods_of_job(job: Manifest, pods: Iterable[Manifest]) -> list[Manifest]:
 
 
 def container_states(pod: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the name and the state of each container that a pod tells of, in the order in which they run."""
+    """Yield the name and the state of each container that a pod reports, in the order in which they run."""
     status = map_at(pod, "status")
     for kind in ("initContainerStatuses", "containerStatuses"):
         for each in maps_in(status.get(kind)):
@@ -38,7 +38,7 @@ def container_states(pod: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def why_waiting(pod: Manifest) -> str:
-    """Return what keeps a pod from running, in the words of its node; nothing where it runs."""
+    """Return what keeps a pod from running, in the words of its node; empty if it runs."""
     words: list[str] = []
     for _, state in container_states(pod):
         words += _words(mapping_of(state.get("waiting")))
@@ -54,9 +54,9 @@ def _words(said: Mapping[str, Any]) -> list[str]:
 
 
 def last_words(message: str) -> Mapping[str, Any]:
-    """Return what a program ended with by its termination message; nothing where that is no JSON object, or one that is nested too deep.
+    """Return the JSON object in a program's termination message; nothing if it isn't a JSON object, or is nested too deeply.
 
-    Whatever is returned can be written down again: numbers are finite, and text is whole characters.
+    The result can always be serialised again: numbers are finite, and text consists of whole characters.
     """
     try:
         found = mapping_of(
@@ -81,5 +81,5 @@ def _inner(node: object) -> Iterable[object]:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return *text*, cut to *most* characters with an ellipsis where it is longer."""
+    """Return *text*, cut to *most* characters with an ellipsis if it is longer."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -14,13 +14,14 @@ from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step on an external system, as data; the same *key* never runs twice.
+    """One step on an external system, as data. The same *key* never runs twice.
 
-    *verb* and *parameters* are for the driver, *summary* is the sentence people read,
-    *precondition* is what must still be observed when it runs (``{"bar.id": "bar-3"}``), and
-    *needs_approval* marks what can't be undone. A key is a DNS label, like ``dispose-bar-3``: it
-    names the one occasion on which the step is taken. Where *repeats* is set it names the step alone, which may be due again: then what
-    was done says nothing, and the precondition decides whether it runs.
+    *verb* and *parameters* are for the driver. *summary* is the sentence that people read.
+    *precondition* is what must still be observed when the action runs (``{"bar.id": "bar-3"}``).
+    *needs_approval* marks actions that can't be undone. A key is a DNS label such as ``dispose-bar-3``, and names
+    this single step. With *repeats*, the key names a step that may be due again: then earlier runs don't count,
+    and only the precondition decides whether it runs.
+    *asks_each_time* marks actions that nobody can approve in advance: only an approval of this key counts, not one of its verb or of all.
     """
 
     key: str
@@ -30,25 +31,26 @@ class Action:
     precondition: Mapping[str, Any] = field(default_factory=dict)
     needs_approval: bool = False
     repeats: bool = False
+    asks_each_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a module wants: everything it returns is put in place, nothing else.
+    """What a module wants: the engine makes exactly this true, and nothing else.
 
-    *children* carry ``apiVersion``, ``kind``, ``metadata.name`` and what the module insists on;
-    a field that it leaves out belongs to others. Live children that aren't among them are
+    *children* have ``apiVersion``, ``kind``, ``metadata.name`` and the fields that the module sets;
+    fields that it leaves out belong to others. Live children that aren't among them are
     deleted, unless *keep_children* says that they stay. *status* comes without ``conditions`` and
     ``observedGeneration``, which the engine keeps. *requeue_after_s* asks for another call even
     if nothing happens until then.
 
-    *after* orders children: the child ``key_of`` of which is a key is written once those named are
-    as they should be and healthy (see `in_turn`). *actions* run one after the other, as listed.
+    *after* orders children, by `key_of`: a child that is a key is written once the children in its value
+    are written and healthy (see `in_turn`). *actions* run one after the other, as listed.
     *untouched* are children (by `key_of`) that stay as they are; *recreated* are kinds whose
     children are deleted and recreated rather than changed. *finalized* is for ``finalize``: nothing
-    is left to be done, the CR may go; children whose `key_of` is *released* stay behind then, as nobody's.
-    *warnings* are sentences for whoever previews: what of the spec isn't done although the rest is.
-    *urgent* tells that somebody waits for what follows, so that the next call isn't put off because the last ones wrote.
+    is left to do, and the CR may be deleted. Children in *released* (by `key_of`) then stay, without an owner.
+    *warnings* are sentences for previews: parts of the spec that aren't carried out although the rest is.
+    *urgent* says that somebody is waiting for the next step, so that the next call isn't delayed because the last ones wrote.
     """
 
     children: tuple[Manifest, ...] = ()
@@ -71,23 +73,23 @@ STATUS_OF_ENGINE: Final = ("conditions", "observedGeneration")
 
 
 def kept_status(cr: Manifest) -> dict[str, Any]:
-    """Return the status that a module gave *cr* before, for an outcome that changes nothing of it."""
+    """Return the status that a module gave *cr* before, for an outcome that doesn't change it."""
     return {name: value for name, value in mapping_of(cr.get("status")).items() if name not in STATUS_OF_ENGINE}
 
 
 def unobserved(cr: Manifest, why: str, look_again_s: float) -> Outcome:
-    """Return what a module says while nobody answers it, *why* being the reason: nothing is known, and nothing is done."""
+    """Return the outcome of a module that gets no answer, for the reason *why*: nothing is known, and nothing is done."""
     unknown = (Condition(each, "Unknown", "NotObserved", why) for each in ("Available", "Ready"))
     return Outcome(status=kept_status(cr), conditions=tuple(unknown), requeue_after_s=look_again_s)
 
 
 def named(api_version: str, kind: str, name: str) -> Manifest:
-    """Return a child that is told by its name alone: with `untouched_in` it stays as it is."""
+    """Return a child that has only a name: with `untouched_in`, it stays as it is."""
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
 
 
 def untouched_in(children: Iterable[Manifest]) -> tuple[str, ...]:
-    """Return the ``untouched`` of an outcome: the keys of those that are told by name alone."""
+    """Return the ``untouched`` of an outcome: the keys of children that have only a name."""
     return tuple(
         key_of(each) for each in children if each == named(each["apiVersion"], each["kind"], each["metadata"]["name"])
     )

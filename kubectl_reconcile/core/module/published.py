@@ -1,6 +1,6 @@
 """What a daemon found out about the pods of a custom resource, noted on it for those who can't reach them.
 
-A preview from a machine that reaches no pods goes by these facts, and says how old they are. They hold no secrets, since modules put none
+A preview from a machine that reaches no pods uses these facts, and says how old they are. They hold no secrets, since modules put none
 into facts, and are bounded: what is larger isn't noted at all, and previews say that nothing is known. Facts that stay as they are are noted
 again now and then, so that their age tells how long ago somebody looked.
 

@@ -1,7 +1,7 @@
 """Schedules as cron writes them, in a time zone: when something is due next.
 
 A *slot* is one moment that a schedule names. Slots are told in UTC, whatever the zone. Where clocks are put forward, a slot in the hour that is left
-out comes right after it; where they are put back, one in the hour that comes twice comes once, unless the schedule says every hour: as Debian's
+out comes right after it; where they are set back, one in the hour that comes twice comes once, unless the schedule says every hour: as Debian's
 cron does it (the rules are cronsim's).
 
 Pure: moments are RFC 3339 text in, RFC 3339 text out; what zones are is data of the machine.
@@ -23,7 +23,7 @@ _ANY = "0 0 * * *"
 
 
 class ScheduleError(ValueError):
-    """It is no schedule, or there is no such zone; the message says what is wrong, and what one looks like."""
+    """The schedule or the time zone is invalid; the message says what is wrong, and shows an example."""
 
 
 class ZoneError(ScheduleError):
@@ -32,13 +32,13 @@ class ZoneError(ScheduleError):
 
 @dataclass(frozen=True, slots=True)
 class CronSchedule:
-    """A schedule of five fields, minute to day of the week, in a zone called as in ``Europe/Berlin``."""
+    """A schedule of five fields, from minute to day of the week, in a time zone such as ``Europe/Berlin``."""
 
     expression: str
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        """Refuse what is no schedule, and one that never comes.
+        """Refuse what is no schedule, and one that never runs.
 
         Raises:
             ZoneError: there is no such zone.
@@ -59,7 +59,7 @@ class CronSchedule:
             what = "no such day of the month" if "day-of-month" in str(error) else str(error).lower()
             raise ScheduleError(f"must be a schedule as in '30 3 * * *', not {self.expression!r}: {what}") from error
         except StopIteration as error:
-            raise ScheduleError(f"never comes: {self.expression!r} names a day that doesn't exist") from error
+            raise ScheduleError(f"never runs: {self.expression!r} names a day that doesn't exist") from error
 
     def after(self, moment: str) -> str:
         """Return the first slot after *moment*."""
@@ -69,7 +69,7 @@ class CronSchedule:
         return next(_text(slot) for slot in slots if slot.astimezone(UTC) > since.astimezone(UTC))
 
     def latest(self, since: str, until: str) -> str:
-        """Return the last slot after *since* that isn't after *until*; nothing where there is none."""
+        """Return the last slot after *since* that isn't after *until*; empty if there is none."""
         found, slot, end = "", self.after(since), datetime.fromisoformat(until)
         while datetime.fromisoformat(slot) <= end:
             found, slot = slot, self.after(slot)
@@ -77,10 +77,10 @@ class CronSchedule:
 
 
 def schedule_of(expression: str, zone: str, where: str) -> CronSchedule:
-    """Return the schedule that a spec asks for; *where* is the part of it that has ``schedule`` and ``timeZone``.
+    """Return the schedule in a spec; *where* is the part of it that has ``schedule`` and ``timeZone``.
 
     Raises:
-        SpecError: it is none, or there is no such zone.
+        SpecError: the schedule or the time zone is invalid.
     """
     try:
         return CronSchedule(expression, zone)
@@ -91,10 +91,10 @@ def schedule_of(expression: str, zone: str, where: str) -> CronSchedule:
 
 
 def schedule_if_any(expression: str, zone: str, where: str) -> CronSchedule | None:
-    """Return the schedule that a spec asks for, None where it asks for none; a zone that makes no sense is an error anyway.
+    """Return the schedule in a spec, None if it has none. An invalid time zone is an error in any case.
 
     Raises:
-        SpecError: it is none, or there is no such zone.
+        SpecError: the schedule or the time zone is invalid.
     """
     found = schedule_of(expression or _ANY, zone, where)
     return found if expression else None
@@ -104,13 +104,13 @@ class Slots(Protocol):
     """Moments that come again and again."""
 
     def latest(self, since: str, until: str) -> str:
-        """Return the last one after *since* that isn't after *until*; nothing where there is none."""
+        """Return the last one after *since* that isn't after *until*; empty if there is none."""
 
 
 def latest_slot(slots: Slots, since: str, until: str) -> str:
-    """Return the last slot after *since* that isn't after *until*; nothing where there is none.
+    """Return the last slot after *since* that isn't after *until*; empty if there is none.
 
-    What is near is looked at first: of years of slots a minute apart, sixty are counted.
+    Near slots are tried first: of years of slots a minute apart, sixty are counted.
     """
     for window_s in (3_600, 86_400, 32 * 86_400, 400 * 86_400):
         start = max(since, later(until, -window_s))
@@ -122,12 +122,12 @@ def latest_slot(slots: Slots, since: str, until: str) -> str:
 
 
 def later(moment: str, seconds: float) -> str:
-    """Return the moment that many *seconds* after another, to the second."""
+    """Return the moment this many *seconds* after another, to the second."""
     return _text(datetime.fromisoformat(moment) + timedelta(seconds=seconds))
 
 
 def seconds_between(earlier: str, later_: str) -> float:
-    """Return how many seconds lie between two moments; less than zero where the first is the later one."""
+    """Return how many seconds are between two moments; negative if the first is later."""
     return (datetime.fromisoformat(later_) - datetime.fromisoformat(earlier)).total_seconds()
 
 

@@ -26,9 +26,9 @@ _SHOWN_MAX = 63
 
 
 class SpecError(Exception):
-    """The CR asks for something that makes no sense; *field* is its path, as in ``.spec.size``.
+    """A field of the CR is invalid; *field* is its path, such as ``.spec.size``.
 
-    The message is shown to whoever wrote the CR, after the field: ``must be 0 or more, not -1``.
+    The message is shown after the field: ``must be 0 or more, not -1``.
     """
 
     def __init__(self, field: str, message: str) -> None:

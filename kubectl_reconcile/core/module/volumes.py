@@ -20,14 +20,14 @@ _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("KMGTP", 1
 
 @dataclass(frozen=True, slots=True)
 class VolumeWish:
-    """A volume that there is to be, such as ``10Gi``. An empty class is the cluster's default."""
+    """A desired volume, such as ``10Gi``. An empty class is the cluster's default."""
 
     size: str
     storage_class_name: str = ""
 
 
 def bytes_of(quantity: str) -> int | None:
-    """Return how many bytes a quantity such as ``10Gi`` is, None where it is none."""
+    """Return how many bytes a quantity such as ``10Gi`` is, None if it isn't a quantity."""
     found = _QUANTITY.fullmatch(quantity)
     return int(float(found[1]) * _UNITS[found[2]]) if found else None
 
@@ -38,7 +38,7 @@ def would_shrink(size: str, wanted: str) -> bool:
 
 
 def volume_claim(ctx: Context, name: str, wish: VolumeWish, size: str, noted: Mapping[str, str]) -> Manifest:
-    """Return the claim of a volume whose size is *size* by now (empty where there is none yet); what is *noted* on it are annotations, empty ones left out."""
+    """Return the claim of a volume whose current size is *size* (empty if it doesn't exist yet). *noted* are its annotations; empty ones are left out."""
     storage = size if would_shrink(size, wish.size) else wish.size
     of_class = {"storageClassName": wish.storage_class_name} if wish.storage_class_name else {}
     return {
@@ -54,7 +54,7 @@ def volume_claim(ctx: Context, name: str, wish: VolumeWish, size: str, noted: Ma
 
 
 def volumes_left(module: str) -> Reads:
-    """Have a custom resource of *module* see the volume claims that an earlier one of its name has left."""
+    """Let a custom resource of *module* see the volume claims that an earlier one of its name has left."""
 
     def by_labels(cr: Manifest) -> Select:
         return Select(labels=Context("", module, cr).selector())

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubectl_reconcile.core.module.inputs import Context
-from kubectl_reconcile.core.objects import Condition, Manifest, has_condition, mapping_of
+from kubectl_reconcile.core.objects import Condition, Manifest, has_condition, mapping_of, maps_in
 
 
 def container(
@@ -62,7 +62,7 @@ def _workload(
 
 
 def restricted_pod(user: int) -> dict[str, Any]:
-    """Return what a pod's spec says where all of it runs as *user*, holds no token of the cluster, and is told of no other Services.
+    """Return the fields of a pod's spec with which all containers run as *user*, have no token of the cluster, and get no variables of other Services.
 
     With `restricted_container` it meets the Pod Security Standard "restricted" (kubernetes.io/docs/concepts/security/pod-security-standards).
     """
@@ -89,7 +89,7 @@ def restricted_container() -> dict[str, Any]:
 
 
 def spread_over_nodes(selector: Mapping[str, str]) -> dict[str, Any]:
-    """Return the affinity of pods that wish to run on different nodes, and run on one where they must."""
+    """Return the affinity of pods that prefer different nodes, but can run on one."""
     term = {"labelSelector": {"matchLabels": dict(selector)}, "topologyKey": "kubernetes.io/hostname"}
     wish = {"weight": 100, "podAffinityTerm": term}
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
@@ -111,18 +111,31 @@ def service(ctx: Context, component: str, *, port: int, headless: bool = False) 
 
 
 def is_alive(pod: Manifest) -> bool:
-    """Tell whether a pod runs or is about to: it hasn't ended, and isn't being deleted."""
+    """Tell whether a pod runs or is starting: it hasn't ended, and isn't being deleted."""
     ended = str(mapping_of(pod.get("status")).get("phase")) in {"Succeeded", "Failed"}
     return not ended and not pod["metadata"].get("deletionTimestamp")
 
 
+def first_variables(pod: Manifest, among: str = "containers") -> dict[str, str]:
+    """Return the environment of a pod's first container *among* these, as far as it is given by value."""
+    first = next(iter(maps_in(mapping_of(pod.get("spec")).get(among))), {})
+    given = ((str(each.get("name")), each.get("value")) for each in maps_in(first.get("env")))
+    return {name: str(value) for name, value in given if value is not None}
+
+
+def awaits_node(pod: Manifest) -> bool:
+    """Tell whether no node has taken a pod yet, so that it has never run. One whose volume claim doesn't exist stays so."""
+    is_taken = mapping_of(pod.get("spec")).get("nodeName")
+    return not is_taken and str(mapping_of(pod.get("status")).get("phase") or "Pending") == "Pending"
+
+
 def is_ready(pod: Manifest) -> bool:
-    """Tell whether a pod says that it is ready."""
+    """Tell whether a pod is ready."""
     return has_condition(pod, "Ready")
 
 
 def available(ready: int, wanted: int, noun: str) -> Condition:
-    """Return the condition ``Available``: at least one of what is wanted is ready, or none is wanted."""
+    """Return the condition ``Available``: at least one of the wanted ones is ready, or none is wanted."""
     if wanted == 0:
         return Condition("Available", "True", "ScaledToZero", f"no {noun} are wanted")
     text = f"{ready} of {wanted} {noun} are ready"

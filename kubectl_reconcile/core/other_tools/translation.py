@@ -101,7 +101,7 @@ def translation(noted: Mapping[str, str], kind: str, decided: Collection[Aspect]
     for name in (HELM_DELETE_POLICY, ARGO_DELETE_POLICY) if found.is_hook else ():
         _delete_policy(name, noted.get(name, ""), found)
     if found.is_hook and HELM_LOG_POLICY in noted:
-        found.ignore(HELM_LOG_POLICY, "is ignored: logs stay with the pods", "kubectl logs shows them")
+        found.ignore(HELM_LOG_POLICY, "is ignored: the logs stay in the pods", "kubectl logs shows them")
     if Aspect.WAVE not in decided:
         found.wave = _wave(noted, found)
     if Aspect.PRUNE not in decided and HELM_RESOURCE_POLICY in noted:
@@ -178,7 +178,7 @@ _RUNNING = frozenset({"Pod", "Workflow", "PipelineRun", "TaskRun"})
 """Kinds that run to an end, other than a Job: nobody here says when they have, or recreates them."""
 
 _OWN_HEALTH = "spec.health.rules of the Sync say when objects of a kind are healthy"
-_RECORD = "is ignored: what a hook made stays until it runs again, as the record that it ran"
+_RECORD = "is ignored: a hook's Job stays until the hook runs again, as the record that it ran"
 AT_DELETION = "nothing runs when a Sync is deleted"
 
 
@@ -301,10 +301,10 @@ _OPTIONS_IGNORED: Final = {
     "replace=true": "objects are applied server-side, so none is too large for it",
     "serversideapply=false": "objects are always applied server-side",
     "validate=false": "the server validates what it is sent",
-    "clientsideapplymigration=false": "what client-side tools own is taken over as the Sync's spec.takeOver says",
+    "clientsideapplymigration=false": "fields of client-side tools are taken over, as spec.takeOver of the Sync says",
 }
 _OPTION_HINTS: Final = {
-    "replace=true": 'reconcile.dev/replace: "true" lets it be deleted and recreated where a changed field is immutable',
+    "replace=true": 'reconcile.dev/replace: "true" allows it to be deleted and recreated if a changed field is immutable',
     "clientsideapplymigration=false": "set spec.takeOver of the Sync",
 }
 
@@ -337,7 +337,8 @@ def _compare_options(text: str, found: _Findings) -> None:
     for option, written in zip(_words(text), _as_written(text), strict=True):
         if option not in _COMPARISONS:
             found.ignore(
-                ARGO_COMPARE_OPTIONS, f"{_shown(written)} is ignored: the server always has a say in what differs"
+                ARGO_COMPARE_OPTIONS,
+                f"{_shown(written)} is ignored: the API server's dry run always decides what differs",
             )
 
 

@@ -33,7 +33,7 @@ class DesiredMember:
 
     @property
     def path(self) -> str:
-        """The file that asks for it."""
+        """The file with the object."""
         return self.located.path
 
     @property
@@ -113,7 +113,7 @@ def _targets(
     targets = [_resolved(target, each, asked) for target in each.options.depends_on]
     for target in targets if builder.inputs.whole else ():
         if target not in asked:
-            message = f"{each.ref} depends on {target}, which this source doesn't ask for"
+            message = f"{each.ref} depends on {target}, which isn't in this source"
             problem(builder, each.located, message, f"add it, or correct the annotation {DEPENDS_ON}")
             builder.spared.add(each.ref)
     return tuple(target for target in targets if target in asked)

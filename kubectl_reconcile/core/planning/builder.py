@@ -6,9 +6,12 @@ Pure.
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Final
 
 from kubectl_reconcile.core.annotations import HookPoint, MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located
@@ -69,41 +72,83 @@ class OutcomesSoFar:
 class WhenWritten:
     """When members are written: their *places*, which *stages* some have before or after the others, and what they *need*.
 
-    *grounds* tells that a namespace or kind is missing that Git asks for, for which all else of it waits.
+    *grounds* tells that a namespace or kind is missing that Git asks for, for which all else of it waits. *index* is the wave of each place, once
+    all places are known.
     """
 
     places: dict[ObjectRef, Place] = field(default_factory=dict)
     stages: dict[ObjectRef, Stage] = field(default_factory=dict)
     needs: dict[ObjectRef, tuple[ObjectRef, ...]] = field(default_factory=dict)
     grounds: bool = False
+    index: Mapping[Key, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A member that an earlier build found as it should be: where it stands, and what is told of it."""
+    """A member that an earlier build found as it should be: where it stands, what is told of it, and the *number* of its manifest."""
 
     key: Key
     change: Change
+    number: int
+
+
+def in_order(change: Change) -> tuple[int, ObjectRef]:
+    """Return what changes are sorted by in a plan."""
+    return change.gate.wave, change.ref
+
+
+def merged(ordered: Sequence[Change], more: Sequence[Change]) -> list[Change]:
+    """Return all of them in order. The first are in order already, so where there are few more it costs what these cost."""
+    if len(more) * _FEW > len(ordered):
+        return sorted(chain(ordered, more), key=in_order)
+    found = list(ordered)
+    for each in more:
+        insort(found, each, key=in_order)
+    return found
+
+
+_FEW: Final = 64
+"""So many times more must be in order already for it to pay to put the others in between, one by one."""
 
 
 @dataclass(slots=True)
 class Standing:
-    """The members that this build needn't look at, since an earlier one did, and their *numbers*; *others* are the manifests that are left."""
+    """The members that this build needn't look at, since an earlier one did; *others* are the manifests that are left.
+
+    *numbers* tell which member a manifest is, *ordered* is what is told of them all, in order, *keys* are their places and how many are
+    at each, and *waves* where these were in that build. *kinds* are theirs, and may be those of members that are gone.
+    """
 
     others: Sequence[Located]
     members: dict[ObjectRef, Settled] = field(default_factory=dict)
     numbers: dict[int, ObjectRef] = field(default_factory=dict)
+    ordered: list[Change] = field(default_factory=list)
+    keys: Counter[Key] = field(default_factory=Counter)
+    waves: Mapping[Key, int] = field(default_factory=dict)
+    kinds: Mapping[GroupVersionKind, Kind] = field(default_factory=dict)
 
-    def in_waves(self, index: Mapping[Key, int]) -> list[Change]:
-        """Return what is told of them, in their waves by now."""
-        waves = {each.key: index[each.key] for each in self.members.values()}
-        for ref, each in self.members.items() if any(self._moved(waves)) else ():
-            self.members[ref] = Settled(each.key, each.change.in_wave(waves[each.key]))
-        return [each.change for each in self.members.values()]
+    def let_go(self, gone: Collection[int]) -> list[ObjectRef]:
+        """Have the members of these manifests looked at; return which they are."""
+        left = [self.members.pop(self.numbers.pop(number)) for number in gone]
+        self.keys.subtract(each.key for each in left)
+        self.keys = +self.keys
+        if len(left) * _FEW > len(self.ordered):
+            self.ordered = [each for each in self.ordered if each.ref in self.members]
+        else:
+            for each in left:
+                del self.ordered[bisect_left(self.ordered, in_order(each.change), key=in_order)]
+        return [each.change.ref for each in left]
 
-    def _moved(self, waves: Mapping[Key, int]) -> Iterator[bool]:
-        """Yield for each of them whether its place is in another wave than before."""
-        return (waves[each.key] != each.change.gate.wave for each in self.members.values())
+    def move(self, index: Mapping[Key, int]) -> None:
+        """Put them into the waves where their places are now."""
+        if all(index[key] == self.waves[key] for key in self.keys):
+            return
+        self.members = {
+            ref: Settled(each.key, each.change.in_wave(index[each.key]), each.number)
+            for ref, each in self.members.items()
+        }
+        self.ordered = sorted((each.change for each in self.members.values()), key=in_order)
+        self.waves = {key: index[key] for key in self.keys}
 
 
 @dataclass(slots=True)
@@ -266,13 +311,12 @@ class PlanBuilder:
         inputs = self.inputs
         self._wait_for_backends()
         self._inherit_uses()
-        standing = self.standing
-        steps = Steps.of(chain((key for key, _ in self.changes), (each.key for each in standing.members.values())))
-        in_waves = (change.in_wave(steps.index[key]) for key, change in self.changes)
-        ordered = sorted(
-            chain(standing.in_waves(steps.index), in_waves), key=lambda change: (change.gate.wave, change.ref)
+        steps = Steps.of(chain((key for key, _ in self.changes), self.standing.keys))
+        self.when.index = steps.index
+        self.standing.move(steps.index)
+        changes = tuple(
+            merged(self.standing.ordered, [change.in_wave(steps.index[key]) for key, change in self.changes])
         )
-        changes = tuple(ordered)
         return Plan(
             sync=inputs.sync.ref if inputs.sync.name else None,
             revision=inputs.revision.sha,
@@ -337,7 +381,7 @@ class PlanBuilder:
 
     def _awaited(self, changes: Sequence[Change], barriers: frozenset[int]) -> Iterator[Change]:
         """Yield the unchanged objects that something to be written must wait for: those not healthy yet."""
-        writes = [change for change in changes if change.op is not Op.UNCHANGED and change.writes]
+        writes = [change for change in changes if change.writes]
         last = max((change.gate.wave for change in writes), default=-1)
         barrier = max((at for at in barriers if at <= last), default=0)
         named = {ref for change in writes for ref in change.gate.needs}

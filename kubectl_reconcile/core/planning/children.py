@@ -274,7 +274,7 @@ def _not_ours(live: Manifest, child: Manifest, parent: Parent) -> str:
         return ""
     if any(entry.get("manager") == parent.module.manager for entry in live["metadata"].get("managedFields") or ()):
         return ""
-    return f"it exists and doesn't belong to {parent.ref}; delete it, or give it the label {MODULE_LABEL} and the other labels of this child"
+    return f"it exists, but doesn't belong to {parent.ref}; delete it, or give it the label {MODULE_LABEL} and the other labels of this child"
 
 
 def _controlled_by(controller: Manifest, parent: Parent) -> str:

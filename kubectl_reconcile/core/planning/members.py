@@ -128,7 +128,9 @@ def _instead(builder: PlanBuilder, gvk: GroupVersionKind) -> str:
         return f"the cluster serves it as {' and '.join(same)}: change apiVersion, and the fields that differ there"
     if served:
         others = " or ".join(each.api_version for each in served)
-        return f"the cluster serves {gvk.kind} as {others}: change apiVersion if that is meant, or apply its CRD first"
+        return (
+            f"the cluster serves {gvk.kind} as {others}: change apiVersion to that, or apply the CRD of this one first"
+        )
     return "apply its CRD first, or correct apiVersion"
 
 
@@ -179,7 +181,7 @@ def _with_contests(builder: PlanBuilder, ref: ObjectRef, key: str) -> str:
     return f"{key}:{hash_of(repr([contention.path for contention in contentions]))}" if contentions else key
 
 
-# --- what becomes of it -------------------------------------------------------------------------
+# --- what happens to it -------------------------------------------------------------------------
 
 
 def explained(builder: PlanBuilder, change: Change, located: Located) -> Change:
@@ -195,7 +197,7 @@ def explained(builder: PlanBuilder, change: Change, located: Located) -> Change:
 
 
 def compare(builder: PlanBuilder, each: DesiredMember) -> Change:
-    """Return what becomes of one object that Git asks for."""
+    """Return what happens to one object that Git asks for."""
     stored = builder.inputs.live.stored(each.ref)
     verdict = (each.key, stored.resource_version) if stored else None
     needs = builder.when.needs.get(each.ref, ())
@@ -324,7 +326,7 @@ def _belongs_elsewhere(builder: PlanBuilder, each: DesiredMember, other: str) ->
     if giver is not None and applyset.applyset_id(giver) == other:
         own = builder.inputs.sync
         return (
-            f"it belongs to Sync {giver.namespace}/{giver.name}, which doesn't give it away; "
+            f"it belongs to Sync {giver.namespace}/{giver.name}, which hasn't released it; "
             f"annotate it there with {MOVED_TO}: {own.namespace}/{own.name}, or remove it there first"
         )
     origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"

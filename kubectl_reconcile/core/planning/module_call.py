@@ -26,7 +26,7 @@ from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Provenance, Unobserved
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored
 
-BY_DAEMON = "the daemon, which reaches the pods that can't be reached from here"
+BY_DAEMON = "the daemon, because the pods can't be reached from here"
 """What changes wait for that are planned on facts which somebody else found out."""
 
 NOTHING_UNREAD: Final[Mapping[tuple[str, GroupKind], str]] = MappingProxyType({})
@@ -106,8 +106,8 @@ def is_recalled(builder: PlanBuilder, parent: Parent) -> bool:
 
 
 def _tell_age(builder: PlanBuilder, parent: Parent, seen: Observation) -> None:
-    message = f"its pods as the daemon saw them {age_s(seen, builder.inputs.now):.0f} s ago: {seen.unreached}"
-    hint = "what follows from it is left to the daemon"
+    message = f"its pods, as the daemon observed them {age_s(seen, builder.inputs.now):.0f} s ago: {seen.unreached}"
+    hint = "the daemon decides the next steps"
     builder.problems.append(Problem(str(parent.ref), 0, message, hint, severity=Severity.WARNING, in_source=False))
 
 

@@ -20,21 +20,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
-from kubectl_reconcile.core.objects import (
-    FIELD_MANAGER,
-    FieldPath,
-    Manifest,
-    ObjectRef,
-    Problem,
-    errors_among,
-)
+from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest, ObjectRef, Problem, errors_among
 from kubectl_reconcile.core.planning.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.redaction import redacted, without, without_values
@@ -296,6 +289,14 @@ class Outcomes:
     is_urgent: bool = False
 
 
+class _Changes(tuple[Change, ...]):  # noqa: SLOT001 - what is looked for once has to be kept
+    """The changes of a plan; which of them act is looked for once, since many ask."""
+
+    @functools.cached_property
+    def acting(self) -> tuple[Change, ...]:
+        return tuple(change for change in self if change.op is not Op.UNCHANGED)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that one sync would do, in apply order.
@@ -332,9 +333,13 @@ class Plan:
         """What a person lets the held changes through by; covers what is held alone, so it stays true while others come and go."""
         return approval_of_all(self.holds)
 
-    def acting(self) -> list[Change]:
+    def __post_init__(self) -> None:
+        if not isinstance(self.changes, _Changes):
+            object.__setattr__(self, "changes", _Changes(self.changes))
+
+    def acting(self) -> tuple[Change, ...]:
         """Return the changes of objects that aren't as they should be: of ten thousand mostly a few."""
-        return [change for change in self.changes if change.op is not Op.UNCHANGED]
+        return cast("_Changes", self.changes).acting
 
     def waves(self) -> Iterator[tuple[Change, ...]]:
         """Yield the changes that the writer has to make, wave by wave."""

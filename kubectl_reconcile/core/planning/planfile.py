@@ -28,7 +28,9 @@ KIND = "Plan"
 class PlanFileError(Exception):
     """A file that is no plan which could be carried out; *hint* says what to do."""
 
-    def __init__(self, message: str, hint: str = "make it with: kubectl reconcile diff … -o json > plan.json") -> None:
+    def __init__(
+        self, message: str, hint: str = "create it with: kubectl reconcile diff … -o json > plan.json"
+    ) -> None:
         self.hint = hint
         super().__init__(message)
 
@@ -38,7 +40,7 @@ class PlanMoved(Exception):  # noqa: N818 - it isn't an error that source or clu
 
     def __init__(self, moved: list[str]) -> None:
         self.moved = moved
-        self.hint = "look at the new plan with: kubectl reconcile diff"
+        self.hint = "to see the new plan: kubectl reconcile diff"
         more = f" (and {len(moved) - 5} more)" if len(moved) > 5 else ""
         super().__init__(f"the plan is no longer valid, nothing was written: {'; '.join(moved[:5])}{more}")
 
@@ -71,7 +73,8 @@ class PlanFile:
             raise PlanFileError(f"it is a {KIND} of {tree.get('apiVersion')}, this program reads {API_VERSION}")
         if not tree.get("sync"):
             raise PlanFileError(
-                "it belongs to no Sync, so nobody would remember its objects", "make it with diff … --name NAME -o json"
+                "it belongs to no Sync, so nothing would record its objects",
+                "create it with diff … --name NAME -o json",
             )
         try:
             revision, digest, confirmed = str(tree["revision"]), str(tree["hash"]), bool(tree["confirmed"])
@@ -98,7 +101,7 @@ class PlanFile:
         for ref, facts in self.recalled.items():
             seen = made.outcomes.observed.get(ref)
             if seen is None or seen.facts != facts:
-                yield f"{ref}: what was known of its pods has changed since"
+                yield f"{ref}: the state of its pods has changed since"
         if made.hash != self.hash and now == self.fingerprints and made.revision == self.revision:
             yield "the file was edited: its hash isn't that of its changes"
 
@@ -148,7 +151,7 @@ def _what(change: Change) -> str:
 
 def _sync(entry: Any) -> ObjectRef:
     if not isinstance(entry, dict):
-        raise PlanFileError("its field 'sync' isn't as this program writes it")
+        raise PlanFileError("its field 'sync' isn't in the format of this program")
     return ObjectRef(SYNC.group, SYNC.kind, str(entry["namespace"]), str(entry["name"]))
 
 
@@ -156,7 +159,7 @@ def _prints(entries: Any) -> dict[tuple[ObjectRef, str], str]:
     try:
         return {_key(each): str(each["fingerprint"]) for each in entries}
     except (TypeError, AttributeError):
-        raise PlanFileError("one of its changes isn't as this program writes them") from None
+        raise PlanFileError("one of its changes isn't in the format of this program") from None
 
 
 def _recalled(tree: Mapping[str, Any]) -> dict[ObjectRef, Any]:
@@ -164,7 +167,7 @@ def _recalled(tree: Mapping[str, Any]) -> dict[ObjectRef, Any]:
     try:
         return {_ref(each["object"]): each["facts"] for each in tree.get("observed") or () if each.get("asOf")}
     except (TypeError, AttributeError):
-        raise PlanFileError("its field 'observed' isn't as this program writes it") from None
+        raise PlanFileError("its field 'observed' isn't in the format of this program") from None
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[ObjectRef, str]:

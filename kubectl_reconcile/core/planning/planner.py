@@ -40,11 +40,11 @@ def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | N
         wanted = members.wanted(builder)
     for each in wanted.values():
         _member(builder, each)
-    pruning = prune.prune(builder, {**builder.standing.members, **wanted})
+    pruning = prune.prune(builder, wanted)
     _finalize_previews(builder)
     _tell_of_emptiness(builder)
     made = builder.finish(pruning.holds, pruning.members, pruning.lacking)
-    return made, difference.footing_of(builder, wanted, made) if inputs.whole else footing
+    return made, difference.footing_of(builder, wanted) if inputs.whole else footing
 
 
 def explain(inputs: Inputs, made: Plan) -> Plan:
@@ -62,15 +62,13 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
         return made
     files = {change.provenance.file for change in made.acting() if change.ref in unclear}
     place = {(each.path, each.line): each for each in inputs.desired if each.path in files}
-    changes = (
-        members.explained(builder, change, place[change.provenance.file, change.provenance.line])
-        if change.op is not Op.UNCHANGED
-        and change.ref in unclear
-        and (change.provenance.file, change.provenance.line) in place
-        else change
-        for change in made.changes
-    )
-    return replace(made, changes=tuple(changes))
+    explained = {
+        id(change): members.explained(builder, change, located)
+        for change in made.acting()
+        if change.ref in unclear
+        and (located := place.get((change.provenance.file, change.provenance.line))) is not None
+    }
+    return replace(made, changes=tuple(map(explained.get, map(id, made.changes), made.changes)))
 
 
 def build_children(inputs: Inputs, cr: Manifest) -> Plan:

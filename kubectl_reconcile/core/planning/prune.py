@@ -27,7 +27,7 @@ from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
 from kubectl_reconcile.core.planning.plan import Hold, Plan, is_approved
-from kubectl_reconcile.core.planning.snapshot import Stored
+from kubectl_reconcile.core.planning.snapshot import Stored, is_marked
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 
@@ -41,8 +41,8 @@ class Pruning:
     lacking: frozenset[Listing] = frozenset()
 
 
-def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
-    """Plan the deletion of members that Git no longer asks for; return what of it must wait."""
+def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
+    """Plan the deletion of members that Git no longer asks for; return what of it must wait. It asks for those *wanted*, and for those that stand."""
     inputs = builder.inputs
     if not (inputs.grouped and inputs.whole):
         return Pruning()
@@ -50,14 +50,24 @@ def prune(builder: PlanBuilder, asked: Collection[ObjectRef]) -> Pruning:
     if not inputs.sync.prune:
         return Pruning(members=len(members))
     unclear = _unclear_files(inputs)
-    doomed = {each.ref: each for each in members if each.ref not in asked and _may_go(builder, each, unclear)}
+    asked, left = len(builder.standing.members) + len(wanted), _unasked(builder, members, wanted)
+    doomed = {each.ref: each for each in left if _may_go(builder, each, unclear)}
     if not doomed:
         return Pruning(members=len(members))
     cascades = {ref: cascade_of(each.manifest(), inputs.lookups.listed, inputs.live) for ref, each in doomed.items()}
     risky = [ref for ref, each in doomed.items() if _asks(each) or _is_risky(ref, cascades[ref])]
-    holds = tuple(_holds(builder, cascades, risky, len(members), len(asked)))
+    holds = tuple(_holds(builder, cascades, risky, len(members), asked))
     _delete(builder, doomed, {ref for hold in holds for ref in hold.refs}, cascades)
     return Pruning(holds, len(members), frozenset(listing for each in cascades.values() for listing in each.lacking))
+
+
+def _unasked(builder: PlanBuilder, members: Sequence[Stored], wanted: Collection[ObjectRef]) -> list[Stored]:
+    """Return the members that Git doesn't ask for. What stands is a member: where with those that are *wanted* these are all, none has to be looked at."""
+    standing = builder.standing.members
+    marked = sum(is_marked(builder.inputs.live, builder.set_id, ref) for ref in wanted)
+    if len(members) == len(standing) + marked:
+        return []
+    return [each for each in members if each.ref not in standing and each.ref not in wanted]
 
 
 def remove_all(builder: PlanBuilder) -> None:
@@ -212,12 +222,12 @@ def _is_risky(ref: ObjectRef, cascade: Cascade) -> bool:
 def _risky_hold(refs: tuple[ObjectRef, ...], cascades: Mapping[ObjectRef, Cascade]) -> Hold:
     along = _along(refs, cascades)
     unknown = uncounted_in(cascades[ref] for ref in refs)
-    more = f"; uncounted, since it can't be listed: {_few(unknown)}" if unknown else ""
+    more = f"; uncounted, because they can't be listed: {_few(unknown)}" if unknown else ""
     if any(ref.group_kind in PRECIOUS for ref in (*refs, *along)):
         return Hold("NeedsConsent", f"deleting these deletes everything in them, too{more}", refs, along)
     if not unknown:
         return Hold("NeedsConsent", "these are annotated so that a person must approve their deletion", refs, along)
-    return Hold("Uncounted", f"it isn't known what else is deleted with these{more}", refs, along)
+    return Hold("Uncounted", f"it isn't known which other objects are deleted with these{more}", refs, along)
 
 
 def _few(texts: Sequence[str]) -> str:

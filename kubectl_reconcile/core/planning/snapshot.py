@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol, TypeAlias
 
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, controller_of, labels_of
@@ -107,8 +108,15 @@ class Whole:
 def members_in(live: Snapshot, set_id: str, places: Collection[str] | None) -> list[Stored]:
     """Return the live members of a set that may have some in *places*: all that the label says, where it may say so."""
     found = live.labelled(applyset.PART_OF, set_id)
-    elsewhere = {place for place in {each.ref.namespace for each in found} if not applyset.may_be_in(place, places)}
+    spread = set(map(attrgetter("ref.namespace"), found))
+    elsewhere = {place for place in spread if not applyset.may_be_in(place, places)}
     return [each for each in found if each.ref.namespace not in elsewhere] if elsewhere else list(found)
+
+
+def is_marked(live: Snapshot, set_id: str, ref: ObjectRef) -> bool:
+    """Tell whether a live object carries the mark of a set's members."""
+    stored = live.stored(ref)
+    return stored is not None and stored.labels.get(applyset.PART_OF) == set_id
 
 
 class Objects:

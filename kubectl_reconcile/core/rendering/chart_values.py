@@ -98,7 +98,7 @@ def _set(file: ValuesFile, steps: Steps, value: Any) -> bytes:
         depth += 1
     for step in reversed(steps[depth + 1 :]):
         if not isinstance(step, str):
-            raise EditError(f"{file.path}: a list would have to be stated as a whole")
+            raise EditError(f"{file.path}: a list can only be set as a whole")
         value = {step: value}
     return restated(file.data, file.path, steps[: depth + 1], value)
 

@@ -114,9 +114,9 @@ _BUILD: Final = (
 _HINTS: Final = (
     (re.compile(r"isn't in charts/|is wanted in version"), _BUILD),
     (re.compile(r"is a symbolic link"), "commit the file itself"),
-    (re.compile(r"nothing is fetched while rendering"), "write what it refers to into the schema, under $defs"),
+    (re.compile(r"nothing is fetched while rendering"), "put the definition into the schema, under $defs"),
     (re.compile(r"values file isn't there"), "commit it, or set spec.source.helm.ignoreMissingValuesFiles"),
-    (re.compile(r"^kubeVersion: "), "follow another version of the chart, or say spec.source.helm.kubeVersion"),
+    (re.compile(r"^kubeVersion: "), "follow another version of the chart, or set spec.source.helm.kubeVersion"),
     (re.compile(r"^values of "), "give it in spec.source.helm.values, or in a file named in valuesFiles"),
 )
 _LOCATION: Final = re.compile(r"([^\s():\"'<>]+):(\d+)(?::\d+)?")

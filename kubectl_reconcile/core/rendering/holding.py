@@ -37,9 +37,7 @@ def applied(located: Located, ref: ObjectRef, live: Live, problems: list[Problem
     if found.changed:
         paths = ", ".join(map(shown, found.changed))
         said = f"{ref}: {paths} is kept at its live value, though its inputs have changed"
-        problems.append(
-            Problem(located.path, 0, said, "delete the object to have it generated again", Severity.WARNING)
-        )
+        problems.append(Problem(located.path, 0, said, "delete the object to generate it again", Severity.WARNING))
     return found.manifest
 
 
@@ -50,8 +48,8 @@ def mixtures(members: Iterable[tuple[ObjectRef, Located]], live: Live) -> Mappin
     there = ", ".join(str(ref) for ref, (_, paths) in fitting.items() if len(lacking.get(ref, ())) < len(paths))
     found = {}
     for ref, gone in lacking.items() if there else ():
-        said = f"{ref}: {', '.join(map(shown, gone))} must match what is live in {there}, and is missing"
-        hint = f"restore it, or delete {there} as well, so that all of it is generated again"
+        said = f"{ref}: {', '.join(map(shown, gone))} must match the live values in {there}, and is missing"
+        hint = f"restore it, or also delete {there}, so that all of it is generated again"
         found[ref] = Problem(fitting[ref][0].path, 0, said, hint)
     return found
 

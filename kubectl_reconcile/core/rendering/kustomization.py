@@ -135,7 +135,7 @@ _DEPRECATED: Final = re.compile(r"'(\w+)' is deprecated")
 _SUBJECTS: Final = {
     "PatchTransformer": "the patch changes nothing",
     "PatchJson6902Transformer": "the patch changes nothing",
-    "ReplacementTransformer": "the replacement goes nowhere",
+    "ReplacementTransformer": "the replacement has no target",
 }
 _TAKE_OUT: Final = "name something that exists, or remove the entry"
 
@@ -157,7 +157,7 @@ def unmatched(steps: Iterable[BuildStep], files: Mapping[str, bytes]) -> Iterato
         if step.by == "ImageTagTransformer":
             image = step.entry.get("imageTag")
             name = image.get("name") if isinstance(image, dict) else ""
-            said = f"no container has an image {name}, so none gets another name or tag"
+            said = f"no container has an image {name}, so no name or tag changes"
         else:
             target = entry.states if step.by == "ReplacementTransformer" else step.entry
             said = f"{_SUBJECTS.get(step.by, 'it changes nothing')}: no object is {_told(target)}"

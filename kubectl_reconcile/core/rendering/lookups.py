@@ -4,7 +4,7 @@ Vocabulary: a *lookup* is one call of Helm's ``lookup``, of an object or, withou
 is its *answer*: an object, a list, or nothing. Nothing is *absent* for a reason where no such object can be, of which a warning tells.
 What *may not be read* is a problem: to be told that it isn't there, a chart could leave out objects, which then were pruned.
 
-A chart may do with an answer what it likes. So what comes of a Secret is marked wherever it shows in what was rendered, as values of
+A chart may do with an answer what it likes. So text from a Secret is marked wherever it shows in what was rendered, as values of
 variables are; what stands there for true, false or a small number is not, which tells nothing.
 
 Pure.
@@ -112,7 +112,7 @@ class Answers:
         if len(both.found) + len(both.absent) + len(both.refused) > MOST_LOOKUPS:
             beyond = f"it looks up more than {MOST_LOOKUPS} objects"
         elif sum(len(text.encode()) for text in both.found.values()) > MOST_BYTES:
-            beyond = f"what it looks up has more than {MOST_BYTES // 1024} KiB"
+            beyond = f"the objects that it looks up have more than {MOST_BYTES // 1024} KiB"
         return Answers(beyond=beyond) if beyond else both
 
     def of(self, asked: Iterable[str]) -> Answers:
@@ -187,7 +187,7 @@ def warnings_of(path: str, asked_for: Iterable[str], answers: Answers) -> Iterat
     known = tuple(asked_for)
     if len(known) > MOST_LOOKUPS:
         yield Problem(
-            path, 0, f"it looks up {len(known) - MOST_LOOKUPS:,} objects more than are named here", "", _WARNING
+            path, 0, f"it looks up {len(known) - MOST_LOOKUPS:,} more objects than are listed here", "", _WARNING
         )
     for asked in known[:MOST_LOOKUPS]:
         yield Problem(path, 0, f"it looks up {one_of(asked)} in the cluster, and {_told(asked, answers)}", "", _WARNING)
@@ -198,11 +198,11 @@ _WARNING: Final = Severity.WARNING
 
 def _told(asked: str, answers: Answers) -> str:
     if answers.found.get(asked):
-        return "is told what is there"
+        return "finds it"
     if asked in answers.found:
-        return "nothing is there"
+        return "finds nothing"
     why = answers.absent.get(asked)
-    return f"is told that there is nothing{f': {why}' if why else ''}"
+    return f"finds nothing{f': {why}' if why else ''}"
 
 
 def problems_of(path: str, answers: Answers) -> Iterator[Problem]:
@@ -219,7 +219,7 @@ def about(asked_for: Iterable[str], refs: Iterable[ObjectRef]) -> tuple[str, ...
     return tuple(asked for asked in asked_for if (lookup := Lookup.of(asked)) and any(map(lookup.finds, known)))
 
 
-# --- what comes of Secrets -------------------------------------------------------------------------------------------
+# --- what contains values of Secrets -------------------------------------------------------------------------------------------
 
 
 def marked(manifests: tuple[Located, ...], answers: Answers) -> tuple[Located, ...]:

@@ -124,15 +124,15 @@ def _drawn(first: Parsed, second: Parsed, policy: Unstable) -> tuple[tuple[Locat
             continue
         said = f"{one.ref}: {', '.join(shown(each.path) for each in drawn)} {'is' if len(drawn) == 1 else 'are'} generated again at each rendering"
         if policy is Unstable.FAIL:
-            told.append(Problem("", 0, said, "give it a value, or set spec.source.helm.unstable to Keep"))
+            told.append(Problem("", 0, said, "set a value for it, or set spec.source.helm.unstable to Keep"))
             continue
-        kept = "what is live is kept" if policy is Unstable.KEEP else "a different one is applied each time"
+        kept = "the live value is kept" if policy is Unstable.KEEP else "a different one is applied each time"
         told.append(Problem("", 0, f"{said}; {kept}", severity=Severity.WARNING))
         found.append(with_placeholders(one, drawn) if policy is Unstable.KEEP else one)
     return tuple(found), told
 
 
-_FIXED: Final = "give what is random a value, so that it is the same object each time"
+_FIXED: Final = "set the random values, so that it is the same object each time"
 
 
 def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revision:

@@ -274,7 +274,7 @@ def _problems(old: Located, new: Located, unresolved: Iterable[Unresolved], line
         hint = (
             ""
             if each.declared
-            else f"declare it in spec.source.substitute of the Sync, or write $${{{each.name}}} if it is meant literally"
+            else f"declare it in spec.source.substitute of the Sync, or write $${{{each.name}}} for the literal text"
         )
         yield Problem(old.path, line_of(old, each.steps), message, hint, severity)
     uses = new.uses[len(old.uses) :]
@@ -282,8 +282,8 @@ def _problems(old: Located, new: Located, unresolved: Iterable[Unresolved], line
         hidden = {use.steps: use.names for use in uses if use.secret and use.steps[0] == "metadata"}
         for steps, names in hidden.items():
             if steps[1] in _SEEN_BY_ALL:
-                said = f"{'.'.join(map(str, steps))} has the value of a Secret in it, {' and '.join(names)}, and is seen by everybody"
-                yield Problem(old.path, line_of(old, steps), said, "use a ConfigMap for what names things")
+                said = f"{'.'.join(map(str, steps))} contains the value of a Secret, {' and '.join(names)}, and everybody can see it"
+                yield Problem(old.path, line_of(old, steps), said, "use a ConfigMap for names")
         for steps, message, hint in metadata_faults(new.manifest):
             if steps not in hidden:
                 yield Problem(old.path, line_of(old, steps), message, hint)

@@ -31,10 +31,10 @@ def way(render: Render, names: Iterable[str]) -> Render:
 
 def undecided(folder: str) -> Problem:
     """Return the problem that a folder is both an overlay and a chart."""
-    hint = "choose with spec.source.render: Kustomize or Helm, or list one of the two files in .reconcileignore"
+    hint = "set spec.source.render to Kustomize or Helm, or list one of the two files in .reconcileignore"
     return Problem(
         chart_file(folder),
         0,
-        "a Helm chart beside a kustomization: only one of them can be rendered",
+        "a Helm chart and a kustomization in one folder: only one of them can be rendered",
         hint,
     )

@@ -36,7 +36,7 @@ from kubectl_reconcile.core.scan.namespace import SCANNED
 SYNC: Final = GroupKind("reconcile.dev", "Sync")
 CERTIFICATE: Final = GroupKind("cert-manager.io", "Certificate")
 SOON_DAYS: Final = 30
-"""Certificates that end within so many days are told of."""
+"""Certificates that expire within this many days are reported."""
 LEFT_OUT: Final = "leftOut"
 """Where a report says how many lines its lists lack."""
 _MOST: Final = 100
@@ -48,7 +48,7 @@ _CHECKUP_RULE: Final = KindRule.parse({"rules": CHECKUP_HEALTH})
 
 @dataclass(frozen=True, slots=True)
 class ReportScope:
-    """What is reported of: a *namespace*, or one *sync* in it; *since* is when that was done last."""
+    """What a report is about: a *namespace*, or one *sync* in it. *since* is the time of the last report."""
 
     namespace: str
     sync: str = ""
@@ -65,11 +65,11 @@ REPORTED: Final = (
     ("reconcile.dev/v1alpha1", "Sync"),
     ("cert-manager.io/v1", "Certificate"),
 )
-"""The kinds of a namespace that a report tells of, by version and kind; there need not be such."""
+"""The kinds of a namespace that a report covers, by version and kind. Not every namespace has all of them."""
 
 
 def report_of(objects: Iterable[Manifest], scope: ReportScope, now: str) -> dict[str, Any]:
-    """Return the report of *now*."""
+    """Return the report for *now*."""
     everything = sorted((each for each in objects if _is_of(each, scope)), key=ObjectRef.of)
     syncs = [each for each in everything if ObjectRef.of(each).group_kind == SYNC]
     members = [each for each in everything if ObjectRef.of(each).group_kind != SYNC and controller_of(each) is None]
@@ -200,7 +200,7 @@ def _changes(sync: Manifest, since: str) -> Iterator[dict[str, Any]]:
 
 
 def _put_back(sync: Manifest, since: str) -> Iterator[dict[str, Any]]:
-    """Yield the drift that was put back since, the latest first, as far as the Sync's status has it."""
+    """Yield the drift that was corrected since, the latest first, as far as the Sync's status has it."""
     for each in maps_in(map_at(sync, "status").get("putBack")):
         if str(each.get("time") or "") > since:
             told = {name: _cut(each.get(name)) for name in ("object", "message", "time")}

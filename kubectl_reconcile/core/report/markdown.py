@@ -15,7 +15,7 @@ _HEADINGS: Final = {
     "problems": "Problems",
     "unhealthy": "Not healthy",
     "drift": "Drift that is left alone",
-    "putBack": "Drift that was put back",
+    "putBack": "Drift that was corrected",
     "contested": "Fields that somebody else keeps changing",
     "certificates": "Certificates that expire soon",
     "changes": "Changes",

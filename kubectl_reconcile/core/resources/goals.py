@@ -53,13 +53,13 @@ def lack_of(live: Manifest, goal: Goal) -> tuple[str, str]:
     if goal is Goal.DELETED:
         going = metadata_of(live).get("deletionTimestamp")
         found = condition_of(live, "Ready") or {}
-        return str(found.get("reason") or ""), str(found.get("message") or "") if going else "nobody deletes it"
+        return str(found.get("reason") or ""), str(found.get("message") or "") if going else "nobody has deleted it"
     missing = next((each for each in _CONDITIONS[goal] if not _holds(live, each)), "")
     found = condition_of(live, missing) or {}
     if not found:
         return "", "no daemon has reported on it yet"
     if not _is_current(live, found):
-        return "", "no daemon has looked at its newest spec yet"
+        return "", "no daemon has processed its newest spec yet"
     return str(found.get("reason") or ""), str(found.get("message") or found.get("reason") or "")
 
 

@@ -28,7 +28,7 @@ _API_VERSION: Final = re.compile(r"[a-z0-9.-]+(/[a-z0-9]+)?(/[A-Za-z0-9]+)?")
 
 
 class Unstable(StrEnum):
-    """``spec.source.helm.unstable``: what becomes of fields that get a new value with each rendering."""
+    """``spec.source.helm.unstable``: what happens to fields that get a new value with each rendering."""
 
     KEEP = "Keep"
     """They stay as they are in the cluster; one that isn't there yet is drawn."""
@@ -84,14 +84,15 @@ class ChartPin:
             HelmSpecError: a field is malformed; it names the field.
         """
         url = _chart_field(
-            fields, "repository", _REPOSITORY, "isn't an address of a Helm repository, as in https://charts.example.com"
+            fields, "repository", _REPOSITORY, "isn't the URL of a Helm repository, such as https://charts.example.com"
         ).rstrip("/")
         name = _chart_field(fields, "name", _CHART, "isn't a name of a chart: lower-case letters, digits, - and .")
-        version = _chart_field(fields, "version", _EXACT, "isn't one version: write it exactly, as in version: 1.2.3")
+        version = _chart_field(fields, "version", _EXACT, "isn't an exact version, such as 1.2.3")
         digest = fields.get("digest") or ""
         if digest and (not isinstance(digest, str) or not _DIGEST.fullmatch(digest)):
             raise HelmSpecError(
-                "chart.digest", "is none: write sha256: and the 64 hexadecimal digits that sha256sum prints of the .tgz"
+                "chart.digest",
+                "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz",
             )
         return cls(url, name, version, digest, (fields.get("secretRef") or {}).get("name", ""))
 
@@ -145,7 +146,7 @@ class HelmSpec:
             ignore_missing=bool(fields.get("ignoreMissingValuesFiles", False)),
             values=_values(fields.get("values")),
             skip_crds=bool(fields.get("skipCRDs", False)),
-            kube_version=_matching(fields, "kubeVersion", _VERSION, _LONGEST_NAME, "is no version such as 1.34 or v1.34.2"),
+            kube_version=_matching(fields, "kubeVersion", _VERSION, _LONGEST_NAME, "isn't a version such as 1.34 or v1.34.2"),
             api_versions=tuple(
                 _api_version(name, index) for index, name in enumerate(_list(fields, "apiVersions", MOST_API_VERSIONS))
             ),
@@ -192,7 +193,7 @@ def _list(fields: Mapping[str, Any], field: str, most: int) -> list[Any]:
 def _path(name: Any, index: int) -> str:
     field = f"valuesFiles[{index}]"
     if not isinstance(name, str) or not name or len(name) > _LONGEST_PATH or not name.isprintable():
-        raise HelmSpecError(field, f"is no path of up to {_LONGEST_PATH} characters")
+        raise HelmSpecError(field, f"isn't a path of up to {_LONGEST_PATH} characters")
     if "://" in name:
         raise HelmSpecError(
             field, "is a URL, and nothing is fetched while rendering: commit the file and give its path"
@@ -204,7 +205,7 @@ def _path(name: Any, index: int) -> str:
 
 def _api_version(name: Any, index: int) -> str:
     if not isinstance(name, str) or len(name) > _LONGEST_NAME * 4 or not _API_VERSION.fullmatch(name):
-        raise HelmSpecError(f"apiVersions[{index}]", "is no API version such as apps/v1 or apps/v1/Deployment")
+        raise HelmSpecError(f"apiVersions[{index}]", "isn't an API version such as apps/v1 or apps/v1/Deployment")
     return name
 
 
@@ -215,7 +216,7 @@ def _one_of(policy: type[_Policy], field: str, text: Any) -> _Policy:
     try:
         return policy(text)
     except ValueError:
-        raise HelmSpecError(field, f"{text!r} is none of {', '.join(policy)}") from None
+        raise HelmSpecError(field, f"{text!r} isn't one of {', '.join(policy)}") from None
 
 
 def _values(values: Any) -> str:
@@ -227,6 +228,6 @@ def _values(values: Any) -> str:
     if len(text) > MOST_VALUES_BYTES:
         raise HelmSpecError(
             "values",
-            f"takes more than {MOST_VALUES_BYTES // 1024} KiB; put them into a file and name it in valuesFiles",
+            f"is larger than {MOST_VALUES_BYTES // 1024} KiB; put the values into a file and name it in valuesFiles",
         )
     return text

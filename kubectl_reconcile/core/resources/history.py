@@ -1,7 +1,7 @@
 """The history of a Sync: which states it has applied, and which of them it can go back to.
 
 Vocabulary: a *state* is what a source asks for as a whole, known by a digest of its objects; a *row* of ``status.history`` is one
-state, with the commit that brought it, when it was last tried with another result, and what came of it. A commit that leaves the
+state, with the commit that brought it, when it was last tried with another result, and the result. A commit that leaves the
 objects as they are is no other state, so it has no row.
 
 Pure: time is an argument.
@@ -86,7 +86,7 @@ def _went_well(row: Manifest) -> bool:
 
 
 def with_put_back(before: Sequence[Manifest], notes: Iterable[tuple[str, str]], now: str) -> list[dict[str, Any]]:
-    """Return what drift was put back, the latest first, once these *notes* are added: the object and what somebody did to it.
+    """Return what drift was corrected, the latest first, once these *notes* are added: the object and what somebody did to it.
 
     What happens again has one entry, which counts.
     """

@@ -137,7 +137,7 @@ class Report:
     counts: Counts = field(default_factory=Counts)
     problems: Sequence[str] = ()
     drifted: Sequence[str] | None = None
-    """Objects left as somebody changed them, one sentence each; None where drift is put back anyway."""
+    """Objects left as somebody changed them, one sentence each; None where drift is corrected anyway."""
     contended: Sequence[str] = ()
     """Fields that somebody else keeps overwriting and that are left alone for a while, one sentence each."""
     warnings: Sequence[str] = ()
@@ -189,7 +189,7 @@ def sync_status(
 ) -> dict[str, Any]:
     """Return the status after *report*; *before* is the live one, *requested_at* the request that was answered.
 
-    *health* is how the members are, None where nobody watches them. *observed* is the commit up to which all is dealt with that
+    *health* is how the members are, None where nobody watches them. *observed* is the commit up to which everything is processed that
     concerns the Sync, empty where it isn't known to be any other than the report's.
     """
     status = dict(before)
@@ -209,7 +209,7 @@ def sync_status(
             status["undeletable"] = list(report.undeletable[:_UNDELETABLE])
         status["history"] = with_row(maps_in(before.get("history")), _row(report, now))
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
-        status["lastAppliedRevision"] = report.revision  # drift that waits for a person is none of Git's
+        status["lastAppliedRevision"] = report.revision  # drift that waits for a person isn't Git's
     synced = Condition(
         "Synced", str(report.ending is ConditionReason.SYNCED), report.ending.value, report.sentence[:_SENTENCE]
     )
@@ -343,7 +343,7 @@ def _verified(status: dict[str, Any], report: Report) -> list[Manifest]:
 
 
 def _contended_condition(before: Manifest, report: Report) -> list[Condition]:
-    """Tell of fields that are left to others; a Sync that never had any has no such condition."""
+    """Report fields that are left to others; a Sync that never had any has no such condition."""
     if report.contended:
         return [Condition(CONTENDED, "True", "BackedOff", "; ".join(report.contended)[:_SENTENCE])]
     known = any(condition.get("type") == CONTENDED for condition in maps_in(before.get("conditions")))
@@ -351,7 +351,7 @@ def _contended_condition(before: Manifest, report: Report) -> list[Condition]:
 
 
 def _drift_condition(before: Manifest, report: Report) -> list[Condition]:
-    """Tell of drift that is left alone; a Sync that never leaves any has no such condition."""
+    """Report drift that is left alone; a Sync that never leaves any has no such condition."""
     if report.drifted:
         message = "; ".join(report.drifted)
         return [Condition("Drifted", "True", "NotCorrected", message[:_SENTENCE])]

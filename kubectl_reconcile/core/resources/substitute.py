@@ -86,7 +86,7 @@ class SubstituteSpec:
         entries: Sequence[Any] = fields.get("variables") or ()
         if len(entries) > MOST_VARIABLES:
             raise SubstituteSpecError(
-                "variables", f"{len(entries)} are too many; at most {MOST_VARIABLES} may be declared"
+                "variables", f"{len(entries)} are too many; you may declare at most {MOST_VARIABLES}"
             )
         variables = tuple(_variable(entry, f"variables[{index}]") for index, entry in enumerate(entries))
         names = [each.name for each in variables]
@@ -94,7 +94,7 @@ class SubstituteSpec:
             raise SubstituteSpecError("variables", f"{twice} is declared twice; keep one")
         also_in = frozenset(fields.get("alsoIn") or ())
         if unknown := also_in - LEFT_ALONE:
-            raise SubstituteSpecError("alsoIn", f"{min(unknown)!r} is none of {', '.join(sorted(LEFT_ALONE))}")
+            raise SubstituteSpecError("alsoIn", f"{min(unknown)!r} isn't one of {', '.join(sorted(LEFT_ALONE))}")
         return cls(variables, also_in)
 
 
@@ -113,7 +113,7 @@ def _variable(entry: Any, field: str) -> Variable:
     try:
         kind = ValueType(entry.get("type") or ValueType.STRING)
     except ValueError:
-        raise SubstituteSpecError(f"{field}.type", f"{entry['type']!r} is none of {', '.join(ValueType)}") from None
+        raise SubstituteSpecError(f"{field}.type", f"{entry['type']!r} isn't one of {', '.join(ValueType)}") from None
     value, source = entry.get("value"), _source(entry.get("valueFrom") or {}, name, f"{field}.valueFrom")
     if (value is None) == (source is None):
         raise SubstituteSpecError(field, "give either value or valueFrom")

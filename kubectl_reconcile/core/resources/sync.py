@@ -114,7 +114,7 @@ class DriftPolicy(StrEnum):
     """``spec.drift``: what happens when somebody changes a member in the cluster."""
 
     CORRECT = "Correct"
-    """It is put back at once."""
+    """It is corrected at once."""
     REPORT = "Report"
     """It is told, and left alone until Git changes the object or a person syncs."""
     ASK = "Ask"
@@ -135,7 +135,7 @@ class Dependency:
 
 
 class DeletionPolicy(StrEnum):
-    """``spec.deletionPolicy``: what becomes of the members of a Sync that is deleted."""
+    """``spec.deletionPolicy``: what happens to the members of a Sync that is deleted."""
 
     PRUNE = "Prune"
     """They are deleted before it goes."""
@@ -345,7 +345,7 @@ def _verify(git: Manifest) -> VerifySpec | None:
     try:
         mode = VerifyMode(text)
     except ValueError:
-        raise SyncSpecError(f"{field}.mode", f"{text!r} is none of {', '.join(VerifyMode)}") from None
+        raise SyncSpecError(f"{field}.mode", f"{text!r} isn't one of {', '.join(VerifyMode)}") from None
     return VerifySpec(kind, name, mode)
 
 
@@ -358,7 +358,7 @@ def _conflicts(spec: Manifest) -> ConflictPolicy:
     try:
         return ConflictPolicy(text.lower())
     except ValueError:
-        raise SyncSpecError("spec.conflicts", f"{text!r} is none of Override, Yield, Fail") from None
+        raise SyncSpecError("spec.conflicts", f"{text!r} isn't one of Override, Yield, Fail") from None
 
 
 def _one_of(policy: type[_Policy], spec: Manifest, field: str, default: _Policy, above: str = "spec") -> _Policy:
@@ -366,7 +366,7 @@ def _one_of(policy: type[_Policy], spec: Manifest, field: str, default: _Policy,
     try:
         return policy(text)
     except ValueError:
-        raise SyncSpecError(f"{above}.{field}", f"{text!r} is none of {', '.join(policy)}") from None
+        raise SyncSpecError(f"{above}.{field}", f"{text!r} isn't one of {', '.join(policy)}") from None
 
 
 def _depends_on(spec: Manifest, namespace: str) -> tuple[Dependency, ...]:

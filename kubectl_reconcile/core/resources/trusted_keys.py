@@ -69,9 +69,7 @@ class TrustedKeys:
             KeysError: one can't be meant so, or there is no key at all.
         """
         if sum(map(len, entries.values())) > MOST_BYTES:
-            raise KeysError(
-                f"holds more than {MOST_BYTES // 1024} KiB", "keep the keys of those who sign, and no others"
-            )
+            raise KeysError(f"holds more than {MOST_BYTES // 1024} KiB", "keep only the keys of people who sign")
         for name, text in entries.items():
             _check_text(name, text)
         signers, revoked = entries.get(ALLOWED_SIGNERS, ""), entries.get(REVOKED_KEYS, "")
@@ -79,9 +77,7 @@ class TrustedKeys:
         counted = sum(1 for _ in _signers(signers))
         prints = frozenset(_revoked(revoked))
         if not (counted or blocks):
-            hint = (
-                f"put SSH keys into {ALLOWED_SIGNERS}, or OpenPGP keys (gpg --export --armor) under a name of your own"
-            )
+            hint = f"put SSH keys into {ALLOWED_SIGNERS}, or OpenPGP keys (gpg --export --armor) under any other name"
             raise KeysError("holds no key", hint)
         digest = hashlib.sha256(repr(sorted(entries.items())).encode()).hexdigest()
         return cls(_ended(signers) if counted else "", _ended(revoked), "".join(blocks), prints, digest)
@@ -100,13 +96,13 @@ def _ended(text: str) -> str:
 
 
 def _check_text(name: str, text: str) -> None:
-    """Refuse what is none of anybody's public keys.
+    """Refuse entries that aren't public keys.
 
     Raises:
         KeysError: it is a private key, or no text.
     """
     if "PRIVATE KEY" in text:
-        hint = "keep only public keys there; whoever could read it may sign as its owner now, so replace that key"
+        hint = "keep only public keys there; anyone who could read this one can sign as its owner, so replace that key"
         raise KeysError(f"entry {name} holds a private key", hint)
     if any(not (letter.isprintable() or letter in "\n\r\t") for letter in text):
         raise KeysError(f"entry {name} isn't text", "give OpenPGP keys in ASCII armour: gpg --export --armor")
@@ -129,7 +125,7 @@ def _blocks(name: str, text: str) -> str:
         hint = f"SSH keys go into {ALLOWED_SIGNERS}, one a line: alice@example.com ssh-ed25519 AAAA…"
         raise KeysError(f"entry {name} holds no OpenPGP public key in ASCII armour", hint)
     if inside:
-        raise KeysError(f"entry {name} has a key without an end", f"the last line of each is {_ARMOUR_END}")
+        raise KeysError(f"entry {name} has an incomplete key", f"the last line of each is {_ARMOUR_END}")
     if count > MOST_KEYS:
         raise KeysError(f"entry {name} holds more than {MOST_KEYS} blocks of keys")
     return "\n".join([*kept, ""])
@@ -181,7 +177,7 @@ def _revoked(text: str) -> Iterator[str]:
     """
     for place, words in _lines(text, REVOKED_KEYS):
         if len(words) < 2:
-            raise KeysError(f"{place}: has no SSH key", "write it as it stands in the .pub file: ssh-ed25519 AAAA…")
+            raise KeysError(f"{place}: has no SSH key", "write it as in the .pub file: ssh-ed25519 AAAA…")
         yield fingerprint_of(_blob(place, words[0], words[1]))
 
 
@@ -209,5 +205,5 @@ def _blob(place: str, type_: str, text: str) -> bytes:
         blob = b""
     length = int.from_bytes(blob[:4])
     if blob[4 : 4 + length] != type_.encode() or len(blob) <= 4 + length:
-        raise KeysError(f"{place}: the key is damaged", "copy the line of the .pub file as it stands")
+        raise KeysError(f"{place}: the key is damaged", "copy the line of the .pub file exactly")
     return blob

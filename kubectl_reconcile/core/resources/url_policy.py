@@ -32,7 +32,7 @@ class UrlPolicy:
         """Return the policy that allows what is below these.
 
         Raises:
-            ValueError: one isn't a URL of a repository, or can be read in more than one way; the text is that one.
+            ValueError: one isn't the URL of a repository, or is ambiguous; the text is that one.
         """
         addresses = []
         for prefix in prefixes:

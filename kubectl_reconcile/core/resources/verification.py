@@ -20,7 +20,7 @@ from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of
 from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault, SignatureVerdict, SignedObject
 
 CONDITION: Final = "SourceVerified"
-"""The condition that tells of signatures, on Syncs that ask for them; named as Flux has it."""
+"""The condition that reports signatures, on Syncs that ask for them; named as Flux has it."""
 
 
 class VerifyMode(StrEnum):
@@ -89,7 +89,7 @@ class Verification:
         return {name: value for name, value in found.items() if value}
 
     def condition(self) -> Condition:
-        """Return the condition that tells of it."""
+        """Return the condition that reports it."""
         if self.refusal:
             return Condition(CONDITION, "False", (self.fault or SignatureFault.UNCHECKED).value, self.refusal)
         what = f"tag {self.tag[:7]} on commit {self.revision[:7]}" if self.tag else f"commit {self.revision[:7]}"
@@ -141,7 +141,7 @@ _SENTENCES: Final = {
         "sign with an SSH or OpenPGP key",
     ),
     SignatureFault.NOT_ASKED: (
-        "{subject} isn't applied: this daemon wants signed commits (--require-verify), and the Sync doesn't say whose signatures count",
+        "{subject} isn't applied: this daemon requires signed commits (--require-verify), and the Sync has no spec.source.git.verify",
         "name a Secret or ConfigMap with the keys in spec.source.git.verify",
     ),
     SignatureFault.UNCHECKED: ("{subject} could not be verified: {detail}", "it will be retried"),

@@ -2,7 +2,7 @@
 
 Pods are *alike* where all is the same but what no check reads (the node, the container's arguments, the volume with its token that each pod has by a name of its own),
 the names of containers, and what no control of the Pod Security Standards reads, which takes little time to look at in each pod (images, variables, limits). What of a pod
-a control forbids is told of those like it with the names of their own containers.
+a control forbids is reported for those like it with the names of their own containers.
 
 Pure: an object in, findings out.
 """

@@ -59,7 +59,7 @@ CHECKS: Final = frozenset(
 class ScanFinding:
     """What is wrong with one field of one object, by which *check*.
 
-    Two findings are the same where check, object and path are: what must be so there may be said in other words.
+    Two findings are the same if check, object and path are the same; their messages may differ.
     """
 
     ref: ObjectRef
@@ -139,7 +139,11 @@ def _of_containers(spec: Mapping[str, Any], kind: str, profile: Profile) -> _Fou
             for check in _OF_CONTAINER:
                 yield from check(container, path, profile)
             if place == "containers" and kind in _RUN_ON and not map_at(container, "readinessProbe"):
-                yield "probes", f"{path}.readinessProbe", "must be set: otherwise whatever has started counts as ready"
+                yield (
+                    "probes",
+                    f"{path}.readinessProbe",
+                    "must be set: otherwise the pod counts as ready as soon as it has started",
+                )
 
 
 def _image(container: Mapping[str, Any], path: str, profile: Profile) -> _Found:
@@ -162,7 +166,11 @@ def _limits(container: Mapping[str, Any], path: str, _profile: Profile) -> _Foun
             "must be set: otherwise one container can take all of its node's memory",
         )
     if not any(map_at(resources, part).get("cpu") for part in ("requests", "limits")):
-        yield "limits", f"{path}.resources.requests.cpu", "must be set: otherwise it comes last when CPU is short"
+        yield (
+            "limits",
+            f"{path}.resources.requests.cpu",
+            "must be set: otherwise it gets the least CPU when CPU is scarce",
+        )
 
 
 def _environment(container: Mapping[str, Any], path: str, _profile: Profile) -> _Found:
@@ -190,7 +198,7 @@ def _of_rights(manifest: Manifest, kind: str) -> _Found:
             yield (
                 "rights-escalation",
                 f"{path}.verbs",
-                f"must not have {', '.join(escalating)}: it leads to more rights",
+                f"must not have {', '.join(escalating)}: anyone who has it can get more rights",
             )
     if kind.endswith("Binding") and text_at(manifest, "roleRef", "name") == "cluster-admin":
-        yield "rights-escalation", ".roleRef.name", "must not be cluster-admin, which may do everything"
+        yield "rights-escalation", ".roleRef.name", "must not be cluster-admin, which has all rights"

@@ -52,7 +52,7 @@ class _KnownObject:
 
 
 class ScanMemory:
-    """What is known of the objects of namespaces that were scanned; of all together no more than *most* objects and findings."""
+    """What is known about the objects of scanned namespaces: at most *most* objects and findings in total."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most

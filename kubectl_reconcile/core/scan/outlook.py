@@ -1,7 +1,7 @@
-"""What a plan does to the findings of a scan: which ones it adds, and which it mends.
+"""What a plan does to the findings of a scan: which ones it adds, and which it fixes.
 
 What is looked for says whoever asks, by one profile for everything, or the Checkups of the namespaces that the plan changes: then a scan of a namespace as the plan
-leaves it is compared with one of the namespace as it is, so what is told of it is what its Checkup finds afterwards.
+leaves it is compared with one of the namespace as it is, so what is reported is what its Checkup finds afterwards.
 
 What the plan would not write isn't counted: what is blocked, denied or held stays as it is until somebody sees to that.
 
@@ -26,7 +26,7 @@ CHECKUP = GroupVersionKind("checks.reconcile.dev", "v1alpha1", "Checkup")
 
 @dataclass(frozen=True, slots=True)
 class PlannedFinding:
-    """A finding that a change adds or mends, and where what is changed is written: ``file:line``, a module's name, or nothing."""
+    """A finding that a change adds or fixes, and where what is changed is written: ``file:line``, a module's name, or nothing."""
 
     finding: ScanFinding
     place: str = ""
@@ -34,10 +34,10 @@ class PlannedFinding:
 
 @dataclass(frozen=True, slots=True)
 class ScanOutlook:
-    """What a plan adds to a scan, and what it mends."""
+    """What a plan adds to a scan, and what it fixes."""
 
     new: tuple[PlannedFinding, ...] = ()
-    mended: tuple[PlannedFinding, ...] = ()
+    fixed: tuple[PlannedFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +119,15 @@ def outlook_of(changes: Iterable[Change], scope: ScanScope) -> ScanOutlook:
     if scope.profile is not None:
         return _by_object(written, scope.profile)
     new: list[PlannedFinding] = []
-    mended: list[PlannedFinding] = []
+    fixed: list[PlannedFinding] = []
     for place, namespace in sorted(scope.namespaces.items()):
         here = {change.ref: change for change in written if change.ref.namespace == place}
         live = {ref: change.before for ref, change in here.items() if change.before}
         live |= {ObjectRef.of(each): each for each in namespace.objects}
         before, after = (namespace.found_in(each) for each in (live.values(), _after(live, here)))
         new += [_planned(each, here.get(each.ref)) for each in after if each not in before]
-        mended += [_planned(each, here.get(each.ref)) for each in before if each not in after]
-    return ScanOutlook(tuple(new), tuple(mended))
+        fixed += [_planned(each, here.get(each.ref)) for each in before if each not in after]
+    return ScanOutlook(tuple(new), tuple(fixed))
 
 
 class PlanScan:
@@ -149,14 +149,14 @@ class PlanScan:
 
 def _by_object(written: Iterable[Change], profile: Profile) -> ScanOutlook:
     new: list[PlannedFinding] = []
-    mended: list[PlannedFinding] = []
+    fixed: list[PlannedFinding] = []
     for change in written:
         # In the order in which they are found, each once.
         before = dict.fromkeys(findings_of(change.before, profile) if change.before else ())
         after = dict.fromkeys(findings_of(change.after, profile) if change.after else ())
         new += [_planned(each, change) for each in after if each not in before]
-        mended += [_planned(each, change) for each in before if each not in after]
-    return ScanOutlook(tuple(new), tuple(mended))
+        fixed += [_planned(each, change) for each in before if each not in after]
+    return ScanOutlook(tuple(new), tuple(fixed))
 
 
 def _after(live: Mapping[ObjectRef, Manifest], written: Mapping[ObjectRef, Change]) -> Iterator[Manifest]:
@@ -167,7 +167,7 @@ def _after(live: Mapping[ObjectRef, Manifest], written: Mapping[ObjectRef, Chang
         gone |= along
         left = {ref: each for ref, each in left.items() if ref not in along}
     yield from left.values()
-    # What is written comes whatever became of its maker.
+    # What is written comes whatever happened to its maker.
     yield from (change.after for change in written.values() if change.after and change.op is not Op.DELETE)
 
 

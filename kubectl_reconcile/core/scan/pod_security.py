@@ -178,7 +178,7 @@ def _selinux(pod: _PodView) -> _Found:
     for path, context in pod.filled:
         options = map_at(context, "seLinuxOptions")
         if str(options.get("type") or "") not in _SELINUX_TYPES:
-            yield f"{path}.seLinuxOptions.type", "must be one that containers have"
+            yield f"{path}.seLinuxOptions.type", "must be a type for containers"
         for name in ("user", "role"):
             if options.get(name):
                 yield f"{path}.seLinuxOptions.{name}", "must not be set"

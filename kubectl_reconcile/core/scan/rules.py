@@ -18,7 +18,7 @@ from kubectl_reconcile.core.scan.pod_security import Profile
 
 
 class ScanRulesError(ValueError):
-    """Rules that can't be meant so; *field* is the path within them."""
+    """Invalid rules; *field* is the path within them."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class ScanRules:
-    """A *profile*, and what is left out of it."""
+    """A *profile*, and the findings to leave out."""
 
     profile: Profile
     exclude: tuple[Exclusion, ...] = field(default=())

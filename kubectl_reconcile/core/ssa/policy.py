@@ -1,4 +1,4 @@
-"""What becomes of fields that others own or that we were told to leave alone: what is sent, and by which owners.
+"""What happens to fields that others own or that we were told to leave alone: what is sent, and by which owners.
 
 Vocabulary: a *conflict* is a field that another manager owns and that our apply would change. A
 policy decides who wins it. To *yield* a field is to leave it out of what we send.
@@ -27,7 +27,7 @@ _SECRET: Final = GroupKind("", "Secret")
 
 
 class ConflictPolicy(StrEnum):
-    """What becomes of a field that another manager owns and Git wants otherwise."""
+    """What happens to a field that another manager owns and Git wants otherwise."""
 
     OVERRIDE = "override"
     """Git wins: the apply takes the field by force, and the loser is named."""
@@ -49,7 +49,7 @@ class FieldConflict:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is sent over which owners, what comes of it, and whose fields Git wanted otherwise."""
+    """What is sent over which owners, the result, and whose fields Git wanted otherwise."""
 
     intent: Manifest
     owners: Ownership

@@ -149,7 +149,7 @@ class _Case:
     def _without_phantoms(self, shown: list[Difference], found: set[Path], final: Manifest) -> list[Difference]:
         """Return what is left of *shown* when the defaults that are known are filled in; the verdict doesn't ask.
 
-        Of a part that goes that may be a part: what the server doesn't put back. What was *found* and isn't shown stays so.
+        Of a part that goes that may be a part: what the server doesn't restore. What was *found* and isn't shown stays so.
         """
         schema = self.live.schema
         if schema.is_custom or not shown:

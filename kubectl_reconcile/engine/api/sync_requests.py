@@ -160,7 +160,7 @@ async def versions(client: Client, namespace: str, name: str) -> AsyncIterator[M
 
 
 async def _changes(client: Client, live: Manifest) -> AsyncIterator[Manifest]:
-    """Yield what becomes of a Sync, until the watch ends or the Sync is gone."""
+    """Yield what happens to a Sync, until the watch ends or the Sync is gone."""
     metadata = live["metadata"]
     collection, version = f"{SYNCS}/namespaces/{metadata['namespace']}/syncs", metadata["resourceVersion"]
     async for kind, changed in client.watch(

@@ -78,7 +78,7 @@ async def confirm(
     wanted = [change for change in made.acting() if change.op not in skipped and _can_be_tried(change, pending)]
     tried = await asyncio.gather(*((trial if each.is_child else of_members).judged(each) for each in wanted))
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
-    changes = tuple(judged.get(id(change), change) for change in made.changes)
+    changes = tuple(map(judged.get, map(id, made.changes), made.changes))
     changes, holds = _held(changes, made, sync)
     return replace(
         made,

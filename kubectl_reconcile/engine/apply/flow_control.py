@@ -5,7 +5,7 @@ widens it by a little, a 429 halves it, and nothing new starts before the time t
 be left alone. What was too much once isn't tried again for a while, since each refusal costs that
 time. So many clients share one server as connections share a line.
 
-Of those who wait, *bulk*, one of very many requests for one purpose, goes last: a field that drifted isn't put back behind a
+Of those who wait, *bulk*, one of very many requests for one purpose, goes last: a field that drifted isn't corrected behind a
 thousand objects that are new. While others ask for something as well, bulk has a quarter of the places: what the server is busy
 with takes its time whoever goes first.
 

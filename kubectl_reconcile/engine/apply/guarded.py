@@ -92,4 +92,4 @@ async def patched(client: Client, path: str, live: Manifest, make: Callable[[Man
             live = await client.get(path)
             if live["metadata"].get("uid") != uid:
                 raise
-    raise Conflict(f"{path} keeps changing; it is looked at again", status=409)
+    raise Conflict(f"{path} keeps changing; it is tried again", status=409)

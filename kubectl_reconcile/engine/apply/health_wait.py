@@ -114,7 +114,7 @@ class HealthWait:
             if live is None or live["metadata"].get("uid") != uid:
                 return ""
             if self.is_over:
-                return f"it is still there: {health(live).message}"
+                return f"it still exists: {health(live).message}"
             self.told(ref, "not gone yet")
             await asyncio.sleep(poll_s)
             poll_s = min(poll_s * 1.5, _SLOWEST_POLL_S)

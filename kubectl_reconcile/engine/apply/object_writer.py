@@ -1,7 +1,7 @@
 """Writes one object: what is sent to the server, and what of its answers is tried again.
 
 Every apply is a server-side apply; every deletion is guarded by uid and resource version, so that nothing but the planned
-object goes; what is replaced is kept in memory, and put back if its successor is refused. Overload, lost races and outages
+object goes; what is replaced is kept in memory, and restored if its successor is refused. Overload, lost races and outages
 are waited out, within bounds. What depends on what is decided elsewhere.
 """
 
@@ -34,7 +34,7 @@ class ObjectWriter:
     """Writes objects of one run. A *provisional* one creates only what isn't there, by the server's own judgement.
 
     *act* runs what modules do outside; *until_gone* waits for the end of a deleted object and says what keeps it;
-    *wrote* and *deleted* are told of what a replacement does on its way. *uids* are those of objects that this run wrote.
+    *wrote* and *deleted* are informed of what a replacement does on its way. *uids* are those of objects that this run wrote.
     """
 
     client: Client
@@ -58,7 +58,7 @@ class ObjectWriter:
         if change.op is Op.DELETE:
             return await self._delete(change)
         if change.kind is None or change.intent is None:
-            raise ApiError(f"{change.ref}: the plan has no body for it")
+            raise ApiError(f"{change.ref}: the plan has no content for it")
         if change.op is Op.REPLACE:
             return await self._replace(change)
         if change.takeover:
@@ -177,7 +177,7 @@ class ObjectWriter:
         return live
 
     async def _replace(self, change: Change) -> Manifest:
-        """Delete an object and recreate it; put the old one back if the new one is refused."""
+        """Delete an object and recreate it; restore the old one if the new one is refused."""
         before, kind = change.before or {}, change.kind
         if kind is None:
             raise ApiError(f"{change.ref}: its kind is no longer served")
@@ -192,15 +192,15 @@ class ObjectWriter:
             raise ApiError(f"{error}{note}", status=error.status, reason=error.reason) from error
 
     async def _restored(self, change: Change, kind: Kind, before: Manifest) -> str:
-        """Put a deleted object back; return a note on how that went."""
+        """Restore a deleted object; return a note on how that went."""
         try:
             live = await self._ask(lambda: self.client.create(kind.path(change.ref.namespace), as_restored(before)))
         except AlreadyExists:
             return "; somebody else recreated it meanwhile"
         except ApiError as error:
-            return f"; the old object could not be put back: {error}"
+            return f"; the old object couldn't be restored: {error}"
         self.wrote(live)
-        return "; the old object was put back"
+        return "; the old object was restored"
 
 
 async def write_status(

@@ -76,7 +76,7 @@ class Writer:
 
     *rules* say what healthy is, *timeout_s* how long a run may wait for it in all. An *atomic* run
     stops at the first failure. *act* runs what modules do outside; *tend* does what a custom resource needs that a
-    later wave waits for, where no daemon looks after it. Who makes *provisional* runs makes another one at
+    later wave waits for, where no daemon manages it. Who makes *provisional* runs makes another one at
     once: where all was created, a first status is left to that, since it would be old before it was written.
     *members* writes what belongs to the set, where that isn't *client*, too.
     """
@@ -299,7 +299,7 @@ class _Run:
             return
         except ApiError as error:
             change = Change(status.ref, Op.UPDATE, status.kind, provenance=Provenance(manager=status.manager))
-            self._told(Result(change, ResultState.FAILED, f"its status could not be written: {error}", wrote=False))
+            self._told(Result(change, ResultState.FAILED, f"its status couldn't be written: {error}", wrote=False))
             return
         self._hooks.wrote(live)
 

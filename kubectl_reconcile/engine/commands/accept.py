@@ -55,7 +55,7 @@ class Accepted:
 
 
 async def accept(session: Session, target: Target, plan: Plan) -> Accepted:
-    """Return what the files of *target* become if the drift that *plan* would put back is accepted. Writes nothing.
+    """Return what the files of *target* become if the drift that *plan* would correct is accepted. Writes nothing.
 
     Raises:
         SourceError: a file can't be read.
@@ -102,7 +102,7 @@ def _into_files(target: Target, desired: Desired, taking: Sequence[Change]) -> A
 
 
 def _into_rendered(target: Target, desired: Desired, taking: Sequence[Change]) -> Accepted:
-    """Return the files of an overlay or a chart with the drift in them, as far as it can be had there. Blocks while it renders."""
+    """Return the files of an overlay or a chart with the drift in them, as far as it can be read there. Blocks while it renders."""
     places = {(each.path, each.line): each for each in desired.manifests}
     taken, left = [], []
     with target.source.tree(desired.revision.sha) as tree:
@@ -137,7 +137,7 @@ def _variables(change: Change, field: FieldChange) -> tuple[str, ...]:
 def _why_not(change: Change) -> str:
     """Return why no drift of an object can be accepted; empty where it can."""
     if change.is_child:
-        return f"it follows from {change.provenance.owner}; change that"
+        return f"it is a child of {change.provenance.owner}; change that"
     if change.ref.kind == "Secret":
         return "the values of a Secret don't belong in a file"
     return "" if change.provenance.file and change.kind is not None else "no file asks for it"
@@ -158,7 +158,7 @@ def write(target: Target, files: Mapping[str, bytes], *, rendered: bool = False)
     """
     source = target.source.files if isinstance(target.source, Checkout) else target.source
     if not isinstance(source, WorktreeSource):
-        raise SourceError(SourceFault.UNREADABLE, "a repository has no folder to write to", "give --local or --branch")
+        raise SourceError(SourceFault.UNREADABLE, "a repository isn't a folder to write to", "give --local or --branch")
     for path, data in files.items():
         place = source.place_of(path, rendered=rendered)
         try:

@@ -1,4 +1,4 @@
-"""A Sync deleted, and what becomes of its members.
+"""A Sync deleted, and what happens to its members.
 
 Vocabulary: members *stay* where ``spec.deletionPolicy`` is Orphan, where the Sync is suspended, or where somebody wants them
 kept. Else they *go*: a daemon deletes them before it lets its Sync go, by a finalizer. No daemon follows a Sync that is kept

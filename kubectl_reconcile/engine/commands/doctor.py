@@ -123,7 +123,7 @@ def _plugin() -> Finding:
         return Finding(Grade.WARN, "plugin", text, "add the folder that holds it to PATH")
     if not shutil.which("kubectl_complete-reconcile"):
         text = "kubectl finds kubectl-reconcile, but not kubectl_complete-reconcile: no completion"
-        return Finding(Grade.WARN, "plugin", text, "put it beside kubectl-reconcile")
+        return Finding(Grade.WARN, "plugin", text, "put it on PATH, too")
     return Finding(Grade.OK, "plugin", "kubectl finds it, and its completion")
 
 
@@ -160,13 +160,13 @@ def clock(date: str, now: dt.datetime, took_s: float) -> Finding:
     try:
         there = parsedate_to_datetime(date)
     except (ValueError, TypeError):
-        return Finding(Grade.WARN, "clock", "the server doesn't say what time it is")
+        return Finding(Grade.WARN, "clock", "the server doesn't send its time")
     skew_s = (now - there).total_seconds() - took_s / 2
     if abs(skew_s) <= _CLOCKS_AGREE_S:
         return Finding(Grade.OK, "clock", "agrees with the server's")
     text = f"is {abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'} the server's"
     worst = abs(skew_s) > _CLOCKS_CLASH_S
-    advice = "set the clock (NTP): " + ("whether a daemon is running isn't known" if worst else "ages are shown wrong")
+    advice = "set the clock (NTP): " + ("can't tell whether a daemon is running" if worst else "ages are shown wrong")
     return Finding(Grade.FAIL if worst else Grade.WARN, "clock", text, advice)
 
 
@@ -180,7 +180,7 @@ def _now() -> dt.datetime:
 async def _installed(session: Session, namespace: str) -> AsyncIterator[Finding]:
     crds_found = await _crds(session)
     yield crds_found
-    # For a moment the server tells of a kind whose CRD was just deleted.
+    # For a moment the server reports a kind whose CRD was just deleted.
     if crds_found.grade is Grade.FAIL or session.discovery.find(SYNC.api_version, SYNC.kind) is None:
         return
     syncs, finding = await _syncs(session, namespace)
@@ -205,7 +205,7 @@ async def _crds(session: Session) -> Finding:
             missing.append(name)
         except ApiError as error:
             text, hint = _parted(error)
-            return Finding(Grade.WARN, "crds", f"can't be looked at: {text}", hint)
+            return Finding(Grade.WARN, "crds", f"can't be read: {text}", hint)
         else:
             if not covers(live["spec"], located.manifest["spec"]):
                 other.append(name)
@@ -259,7 +259,7 @@ _YOURS: Sequence[_Right] = (
     ("list", SYNC.group, "syncs", "see Syncs"),
     ("patch", SYNC.group, "syncs", "sync, suspend, resume, approve, roll back"),
     ("create", SYNC.group, "syncs", "create Syncs"),
-    ("list", "events.k8s.io", "events", "see what daemons say"),
+    ("list", "events.k8s.io", "events", "see what daemons report"),
 )
 
 
@@ -273,7 +273,7 @@ async def _rights(session: Session, namespace: str, syncs: Sequence[Manifest]) -
         answers = await asyncio.gather(*(may(session.client, *one) for one in asked))
     except ApiError as error:
         text, hint = _parted(error)
-        return Finding(Grade.WARN, "rights", f"can't be asked for: {text}", hint)
+        return Finding(Grade.WARN, "rights", f"can't be checked: {text}", hint)
     lacking = [right for right, allowed in zip(wanted, answers, strict=True) if not allowed]
     where = f"in namespace {namespace}" if namespace else "in all namespaces"
     if not lacking:
@@ -294,7 +294,7 @@ async def _accounts(session: Session, syncs: Sequence[Manifest]) -> list[Finding
         found = await survey(session, syncs)
     except ApiError as error:
         text, hint = _parted(error)
-        return [Finding(Grade.WARN, "accounts", f"their rights can't be asked for: {text}", hint)]
+        return [Finding(Grade.WARN, "accounts", f"their rights can't be checked: {text}", hint)]
     if not found:
         return []
     bad = [
@@ -306,8 +306,10 @@ async def _accounts(session: Session, syncs: Sequence[Manifest]) -> list[Finding
     ]  # fmt: skip
     unchecked = [f"{each.sync.namespace}/{each.sync.name}" for each in found if each.unchecked and not each.troubles]
     if unchecked:
-        text = f"unchecked: you may not ask what those of {listed(unchecked)} may do"
-        bad.append(Finding(Grade.WARN, "accounts", text, "the built-in role admin may ask in its namespace"))
+        text = f"unchecked: you may not check the rights of the accounts of {listed(unchecked)}"
+        bad.append(
+            Finding(Grade.WARN, "accounts", text, "the built-in role admin allows these checks in its namespace")
+        )
     well = len(found) - sum(1 for each in found if each.troubles or each.unchecked)
     whose = "that of 1 Sync" if well == 1 else f"those of {well} Syncs"
     good = Finding(Grade.OK, "accounts", f"{whose} may do all that the members need")
@@ -324,7 +326,7 @@ async def _daemon(session: Session, namespace: str, syncs: Sequence[Manifest]) -
         alive = await sync_requests.living_daemons(session.client, places)
     except ApiError as error:
         text, hint = _parted(error)
-        return Finding(Grade.WARN, "daemon", f"whether one is running isn't known: {text}", hint)
+        return Finding(Grade.WARN, "daemon", f"can't tell whether one is running: {text}", hint)
     near = [each for each in alive if not (namespace and each.follows) or each.follows == namespace]
     if near:
         names = ", ".join(f"{each.name}{f' (namespace {each.follows})' if each.follows else ''}" for each in near)
@@ -360,7 +362,7 @@ async def _source(session: Session, live: Manifest) -> Finding:
         if sync.git is None:
             return Finding(Grade.OK, subject, "is applied by hand")
         if not may_read(session, sync.git.url):
-            return _state(subject, live, "its repository is on the daemon's own machine")
+            return _state(subject, live, "its repository is on the daemon's machine")
         source = await source_of(session, sync, sync.git)
         sha = await asyncio.to_thread(source.remote_sha)
         check_keys(source)
@@ -382,5 +384,5 @@ def _state(subject: str, live: Manifest, git: str) -> Finding:
         return Finding(Grade.OK, subject, f"{git}; it is suspended")
     if ready.get("status") == "False":
         text = f"{git}; it isn't ready: {ready.get('message') or ready.get('reason')}"
-        return Finding(Grade.WARN, subject, text, f"kubectl reconcile status {name} -n {namespace} tells more")
+        return Finding(Grade.WARN, subject, text, f"kubectl reconcile status {name} -n {namespace} says more")
     return Finding(Grade.OK, subject, f"{git}{'; it is ready' if ready.get('status') == 'True' else ''}")

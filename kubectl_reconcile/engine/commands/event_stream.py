@@ -1,6 +1,6 @@
 """What daemons say of their work, as it happens: the Kubernetes Events that they write, in one stream.
 
-Vocabulary: a *saying* is one such event. It is about a Sync, or about a custom resource that a module looks after;
+Vocabulary: a *saying* is one such event. It is about a Sync, or about a custom resource that a module manages;
 the latter belongs to the Sync whose member it is, or whose member owns it.
 
 The stream is a list, then a watch from there: nothing is missed in between, and an idle stream costs nothing. What

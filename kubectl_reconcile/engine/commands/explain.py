@@ -150,7 +150,7 @@ async def _told(session: Session, live: Manifest, query: IgnoreRule | None, file
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the cluster tells of one object. *member* is what it is or is below of, *parent* that one's Sync."""
+    """What the cluster says about one object. *member* is what it is or is below of, *parent* that one's Sync."""
 
     live: Manifest
     schema: Schema
@@ -165,7 +165,7 @@ class _Seen:
             owner = controller_of(self.live)
             return f"made by {owner['kind']}/{owner['name']}" if owner else "belongs to no Sync"
         if self.parent is None:
-            return "member of a set whose Sync is gone, or can't be seen by you"
+            return "member of a Sync that is gone, or that you may not see"
         sync = f"Sync {'/'.join(reversed(_name_of(self.parent)))}"
         kept = "" if map_at(self.parent, "spec").get("source") else _BY_HAND
         if self.member is self.live:
@@ -181,10 +181,8 @@ class _Seen:
         if sync is None:
             return "its Sync would tell"
         if sync.git is not None:
-            return "what Git asks for could not be read"
-        return (
-            f"Sync {sync.namespace}/{sync.name} is applied by hand, so only its files say what it asks for (-f FOLDER)"
-        )
+            return "Git can't be read"
+        return f"Sync {sync.namespace}/{sync.name} is applied by hand, so explain needs its files (-f FOLDER)"
 
     def by_owners(self, unread: str) -> Explanation:
         """Return what can be said where nothing says what is asked for; *unread* is why, empty if nobody asks."""
@@ -216,7 +214,7 @@ async def _by_files(session: Session, seen: _Seen, files: FilesAsked) -> Explana
     name, namespace = _name_of(seen.parent) if seen.parent is not None else ("", session.client.namespace)
     target = await targets.folder_target(session, files.path, name, namespace, recursive=files.recursive)
     found = await _asked(session, seen, target)
-    return found if found.facts.change else seen.by_owners(f"nothing in {files.path} asks for it")
+    return found if found.facts.change else seen.by_owners(f"it isn't in {files.path}")
 
 
 async def _found(session: Session, text: str) -> tuple[Manifest, str]:
@@ -224,7 +222,7 @@ async def _found(session: Session, text: str) -> tuple[Manifest, str]:
     kind, _, rest = text.partition("/")
     resource = find_object.resource_of(session, kind)
     if not rest:
-        raise ApiError(f"{text} names no object: write KIND/NAME, such as deploy/web.spec.replicas")
+        raise ApiError(f"{text} isn't an object: write KIND/NAME, such as deploy/web.spec.replicas")
     namespace = session.client.namespace if resource.namespaced else ""
     missing: NotFound | None = None
     for name, path in _splits(rest):

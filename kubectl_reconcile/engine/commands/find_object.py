@@ -41,6 +41,6 @@ async def live(session: Session, text: str, namespace: str = "") -> Manifest:
     kind, _, name = text.partition("/")
     resource = resource_of(session, kind)
     if not name:
-        raise ApiError(f"{text} names no object: write KIND/NAME, such as deploy/web")
+        raise ApiError(f"{text} isn't an object: write KIND/NAME, such as deploy/web")
     path = resource.path((namespace or session.client.namespace) if resource.namespaced else "", name)
     return await session.client.get(path)

@@ -124,9 +124,11 @@ def _previous(live: Manifest) -> str:
     if (row := history.previous_of(_rows(live))) is not None:
         return str(row["revision"])
     name = live["metadata"]["name"]
-    hint = f"say which commit with --to; kubectl reconcile history {name} lists what was applied"
+    hint = f"name a commit with --to; kubectl reconcile history {name} lists what was applied"
     raise SourceError(
-        SourceFault.NO_SUCH_REF, f"{name} has applied no other objects before, so there is nothing to go back to", hint
+        SourceFault.NO_SUCH_REF,
+        f"{name} hasn't applied any other state before, so there is nothing to roll back to",
+        hint,
     )
 
 
@@ -154,7 +156,7 @@ async def restore(session: Session, live: Manifest, sha: str) -> tuple[str, str]
     sync, git = _followed(live)
     ref = suspend_resume.followed_before(live) if suspend_resume.is_pinned(live) else suspend_resume.ref_of(live)
     if ref.get("tag") or ref.get("commit"):
-        message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't move"
+        message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't change"
         raise SourceError(SourceFault.REFUSED, message, "roll back without --commit, or have the Sync follow a branch")
     work = RestoreCommit(git.url, ref.get("branch", ""), git.path, sha, signed=git.verify is not None)
     return await in_thread(work.commit, _message(sync, git, sha), session.cache_dir / "git")

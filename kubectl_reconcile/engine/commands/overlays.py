@@ -179,20 +179,20 @@ class RenderedEditor:
         number = -located.line - 1
         before = objects_of(self._rendered({})).manifests
         if not 0 <= number < len(before):
-            return "", "where it comes from isn't known"
+            return "", "its origin isn't known"
         path = as_written(edit.path, before[number].manifest)
         steps = steps_to(path, before[number].manifest, schema)
         if self.revision.is_chart:
             now = value_at(before[number].manifest, path, schema.root)
-            said = "no value of its values files is what it is now, so none can be told to set it"
+            said = "none of its values has the field's current value, so accept can't find the value that sets it"
             return self._proved(self._of_chart(now, edit), before, edit, said)
         reader = self.target.reader
         overlay = self.revision.overlay or ""
         origins = Origins(reader.renderer.trace(overlay, EditedTree(self.tree, self.files), reader.limits))
         if number >= len(origins.traces.objects):
-            return "", "where it comes from isn't known"
+            return "", "its origin isn't known"
         way = Accepting(overlay, origins, number, before[number], steps, edit)
-        file, why = self._proved(way.proposals(), before, edit, "no patch can reach it")
+        file, why = self._proved(way.proposals(), before, edit, "no patch can set it")
         origin = origins.of(number, steps)
         return file, f"{why}; it comes from {origin}" if why and origin is not None else why
 
@@ -219,7 +219,7 @@ class RenderedEditor:
             if not why:
                 self.files |= proposal.files
                 return proposal.file, ""
-            first = first or f"nothing in {self.revision.overlay or '.'} can give it that value: {why}"
+            first = first or f"nothing in {self.revision.overlay or '.'} can set that value: {why}"
         return "", first or otherwise
 
     def _rendered(self, files: Mapping[str, bytes]) -> Rendering:

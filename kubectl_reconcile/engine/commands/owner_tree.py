@@ -21,7 +21,6 @@ from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.silence import expected_of
 from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import Health
-from kubectl_reconcile.core.module.api import health_of
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us, may_be_member
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
@@ -83,7 +82,7 @@ async def of_object(session: Session, manifest: Manifest) -> OwnerTree:
         ApiError: the server refuses, or doesn't answer.
     """
     namespace = ObjectRef.of(manifest).namespace
-    look = _Lookup(session, HealthRules(kinds=health_of(session.modules.values())))
+    look = _Lookup(session, HealthRules(kinds=session.modules.health))
     return await look.family(manifest, None, frozenset({namespace} if namespace else ()))
 
 
@@ -92,7 +91,7 @@ def _rules_of(session: Session, sync: Manifest) -> HealthRules:
     try:
         return session.health_of(Sync.of(sync))
     except SyncSpecError:
-        return HealthRules(kinds=health_of(session.modules.values()))
+        return HealthRules(kinds=session.modules.health)
 
 
 @dataclass(slots=True)

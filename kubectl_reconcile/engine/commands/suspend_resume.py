@@ -106,7 +106,7 @@ def ref_text(ref: Mapping[str, str]) -> str:
 
 
 def is_kept_by_another(live: Manifest) -> bool:
-    """Tell whether the Sync is itself a member of a set, whose source will put back what is changed here."""
+    """Tell whether the Sync is itself a member of a set, whose source will revert what is changed here."""
     return PART_OF in labels_of(live)
 
 
@@ -123,7 +123,7 @@ async def _steer(client: Client, live: Manifest, steered: Callable[[Manifest], M
         if _follows(now) != _follows(live):
             break
     raise Conflict(
-        f"Sync {live['metadata']['name']} was changed meanwhile: it follows {ref_text(ref_of(now))}; look again"
+        f"Sync {live['metadata']['name']} was changed meanwhile: it follows {ref_text(ref_of(now))}; check it, and try again"
     )
 
 

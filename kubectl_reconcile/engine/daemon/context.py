@@ -64,7 +64,7 @@ class Stop:
 
 @dataclass(slots=True)
 class DaemonContext:
-    """One daemon at work. *stopping* is set when it has been told to end; *owns* tells which items are its own.
+    """One running daemon. *stopping* is set when it has been told to end; *owns* tells which items are its own.
 
     *session* acts as the daemon itself, which writes Syncs, Leases and Events. Members are written as their Sync's account
     (``session_of``), children as their module's (``session_for``).
@@ -147,7 +147,7 @@ class DaemonContext:
     ) -> Writer:
         """Return a writer that keeps the cache up to date, counts what it does, and respects *stop*; all share one pace.
 
-        It writes as *session* does. *waiting* is told of what it waits for. Who makes many *writes* lets others go first.
+        It writes as *session* does. *waiting* is informed of what it waits for. Who makes many *writes* lets others go first.
         """
         hooks = Hooks(
             result=lambda result: self._heard(result, stop), wrote=self.cache.wrote, deleted=self.cache.deleted,
@@ -193,7 +193,7 @@ class DaemonContext:
             tracker.settle(made.settled)
             for settled in made.settled:
                 await self.hear(item, ContentionSettled(settled))
-            begun = tracker.begin(item, made.changes, now_s=time.monotonic(), now=now_text())
+            begun = tracker.begin(item, made.acting(), now_s=time.monotonic(), now=now_text())
             if not begun:
                 return made
             for each in begun:

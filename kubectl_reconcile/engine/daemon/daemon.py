@@ -316,7 +316,7 @@ class Daemon:
     def ready(self) -> str:
         """Return what is still missing, or nothing."""
         if not self._is_ready:
-            return "the caches are not filled yet"
+            return "the caches aren't filled yet"
         return self._kinds.trouble() or self.shard.trouble()
 
     # Which items are ours ----------------------------------------------------------------------
@@ -334,7 +334,7 @@ class Daemon:
         self.context.cache.slim()
 
     def _on_share(self) -> None:
-        """Take up what is ours now, and let go of what no longer is.
+        """Take up what is ours now, and release what no longer is.
 
         Either way what we knew of it is forgotten: another replica may have brought it to a later commit meanwhile.
         """

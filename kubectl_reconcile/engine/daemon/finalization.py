@@ -1,7 +1,7 @@
 """What happens to a set when its Sync is deleted.
 
 With ``deletionPolicy: Prune`` the Sync carries a finalizer of ours: its members are deleted first, as its account, then it goes. With
-``Orphan``, the default, nothing holds it: members stay, and so do those of a Sync that is suspended. What becomes of a Sync
+``Orphan``, the default, nothing holds it: members stay, and so do those of a Sync that is suspended. What happens to a Sync
 that can't get rid of its members is decided in ``core.daemon.removal``; meanwhile its conditions say what it waits for. It is tried
 again with growing pauses, and at once when rights change.
 
@@ -9,7 +9,7 @@ Three sorts of members go one after the other, each when those before are gone, 
 what configures it, child Syncs among it; accounts, roles and bindings, by which child Syncs delete their own members; and what the
 Sync can't outlive: its own namespace, the kind Sync, the daemon's namespace. The end of the last waits for our
 finalizer, so it isn't waited for: the Sync is let go at once. In this order nothing is lost. A daemon that dies in between
-leaves a Sync that is being deleted, and whoever looks after it next finds these deletions under way.
+leaves a Sync that is being deleted, and whoever manages it next finds these deletions under way.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Finalization:
-    """Looks after Syncs that are deleted, and those that will want looking after. *namespace* is where the daemon lives.
+    """Manages Syncs that are deleted, and watches those that will be deleted. *namespace* is where the daemon lives.
 
     *waiting* are Syncs whose deletion waits for members, *stalled* those of them that lack a right.
     """
@@ -121,7 +121,7 @@ class Finalization:
         """Name the members that stay behind; no event can be made in a namespace that is going, so there it is one of that."""
         if not left:
             return
-        note = f"Sync {sync.namespace}/{sync.name} is gone; these stay behind: {', '.join(left)}"
+        note = f"Sync {sync.namespace}/{sync.name} is gone; these objects stay: {', '.join(left)}"
         place = await self._namespace_of(sync)
         about = place if place is not None and _is_going(place) else manifest
         await self.context.events.warning(about, "MembersLeft", note, action="Delete")
@@ -131,12 +131,12 @@ class Finalization:
         if sync.deletion is not DeletionPolicy.PRUNE:
             return False
         if sync.suspend:
-            note = "the Sync was suspended when it was deleted, so its members stay as they are"
+            note = "the Sync was suspended when it was deleted, so its members stay"
             await self.context.events.warning(manifest, "PruneSkipped", note, action="Delete")
         return not sync.suspend
 
     async def _ending(self, sync: Sync, manifest: Manifest) -> RemovalEnding:
-        """Delete what is left of the set, and return what becomes of the Sync."""
+        """Delete what is left of the set, and return what happens to the Sync."""
         remains = await self._removed(sync, manifest)
         place = await self._namespace_of(sync) if remains != Remains() else None
         known = (manifest.get("status") or {}).get("undeletable") or ()

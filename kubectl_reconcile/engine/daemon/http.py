@@ -2,7 +2,7 @@
 
 ``/healthz`` answers as long as the event loop turns and some work got done lately; ``/readyz`` once the
 caches hold the cluster; ``/metrics`` in Prometheus' text format. Nothing here can be asked to
-do anything; Git servers that tell of a push have a port of their own (``push_server.py``).
+do anything; Git servers that report a push have a port of their own (``push_server.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def serving(
     alive: Callable[[], str],
     ready: Callable[[], str],
 ) -> AsyncIterator[str]:
-    """Serve on *address* (``host:port``, port 0 chooses one) and yield the address that came of it.
+    """Serve on *address* (``host:port``, port 0 chooses one) and yield the resulting address.
 
     *alive* and *ready* return what is wrong, or nothing.
 
@@ -44,7 +44,7 @@ async def serving(
 
 @asynccontextmanager
 async def running(runner: web.AppRunner, address: str, flag: str) -> AsyncIterator[str]:
-    """Have *runner* serve on *address* in the block and yield the address that came of it; *flag* is what gives the address.
+    """Have *runner* serve on *address* in the block and yield the resulting address; *flag* is what gives the address.
 
     Raises:
         ListenError: the address is malformed or taken.

@@ -27,7 +27,7 @@ _KNOCK_S = 3.0
 _SCHEMA_S = 3.0
 """How long after a CRD has changed the server's OpenAPI documents have surely followed."""
 _PASSING = (Unreachable, ServerError, TooManyRequests)
-"""Failures of a feed that end by themselves; any other is somebody's to mend, and logged."""
+"""Failures of a feed that end by themselves; any other is somebody's to fix, and logged."""
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class KindsWatch:
     _touched: set[GroupKind] = field(default_factory=set)
 
     def crd_changed(self, kind: GroupKind) -> None:
-        """Look again soon, since the CRD of *kind* came, changed or went; and once more, since the server tells of schemas later."""
+        """Look again soon, since the CRD of *kind* came, changed or went; and once more, since the server reports schemas later."""
         self._touched.add(kind)
         self.changed.set()
         asyncio.get_running_loop().call_later(_SCHEMA_S, self.changed.set)

@@ -91,7 +91,7 @@ class LogListener:
             case on.Tell(report=report, scope=on.Scope.SET):
                 self._synced(item, report)
             case on.DriftPutBack(ref=ref, note=note):
-                event(log, logging.INFO, "drift put back", object=ref, drift=note)
+                event(log, logging.INFO, "drift corrected", object=ref, drift=note)
             case on.DriftLeft(ref=ref, note=note):
                 event(log, logging.INFO, "drift left alone", object=ref, drift=note)
             case CrApplied(faults=faults):
@@ -163,7 +163,7 @@ class EventListener:
                 done = f"{counts.created} created, {counts.updated} updated, {counts.deleted} deleted"
                 await self._say(item, "Synced", f"{report.revision[:7]}: {done}", "Sync")
             case on.DriftPutBack(ref=ref, note=note):
-                await self._say(item, "DriftCorrected", f"{ref}: {note}; put back", "Apply")
+                await self._say(item, "DriftCorrected", f"{ref}: {note}; corrected", "Apply")
             case on.DriftLeft(ref=ref, note=note):
                 await self._warn(item, "Drifted", f"{ref}: {note}; left alone", "Compare")
             case on.HealthChanged():

@@ -84,7 +84,7 @@ class PushReceiver:
         if self._heard.is_replay(hook, word):
             return HookAnswer(202, "heard before")
         if not concerns(body, git):
-            return HookAnswer(202, "about another branch or tag")
+            return HookAnswer(202, "the push is to another branch or tag")
         try:
             await self.wake(ref)
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""The little of HTTP that Git servers need to tell of a push, for anybody who may reach the port.
+"""The little of HTTP that Git servers need to report a push, for anybody who may reach the port.
 
 One request a connection, its headers within a deadline and a bound, its body read in pieces by whoever answers, as far as they want to. At most
 so many connections at once: beyond that the oldest goes, since who is genuine is done in a moment. So what strangers can
@@ -73,7 +73,7 @@ class BadRequestError(Exception):
 
 @asynccontextmanager
 async def serving_pushes(address: str, answer: Callable[[HookRequest], Awaitable[HookAnswer]]) -> AsyncIterator[str]:
-    """Serve on *address* (``host:port``, port 0 chooses one) and yield the address that came of it; no address, no server.
+    """Serve on *address* (``host:port``, port 0 chooses one) and yield the resulting address; no address, no server.
 
     Raises:
         ListenError: the address is malformed or taken.

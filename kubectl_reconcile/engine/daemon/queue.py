@@ -154,7 +154,7 @@ class WorkQueue(Generic[Item]):
         return len(self._waiting)
 
     async def _woken(self) -> None:
-        """Wait until there may be something to take; who is cancelled in the moment of being woken has another one woken."""
+        """Wait until there may be something to take; who is cancelled while being woken wakes another one."""
         waking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._idle.append(waking)
         self._wake_for_next()

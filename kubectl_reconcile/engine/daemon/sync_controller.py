@@ -64,7 +64,7 @@ class SyncController:
     observed: ObservedCommits = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make what carries out instructions, and what looks after Syncs that are deleted."""
+        """Make what carries out instructions, and what manages Syncs that are deleted."""
         self.dependencies = Dependencies(self.context)
         self._work = SyncWork(
             self.context, self.lanes, self.dependencies, self.health, lambda ref: self.notify(ref, on.Pushed()),

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.annotations import APPROVED_PLAN
@@ -240,7 +241,7 @@ class SyncWork:
                 source.go_on_from(followed.target.source)
             followed.target.source = source
             return followed.target
-        followed.desired, followed.newest, followed.earlier, followed.places = None, None, None, {}
+        followed.forget()
         reader = self.context.session.reader()
         return Target(sync, source, parent=self.context.live(ref), reader=reader, locally=self.lanes.local)
 
@@ -258,7 +259,7 @@ class SyncWork:
         target.verdicts = made.verdicts
         followed.find_places(made, desired)
         if (live := self.context.live(ref, target.parent)) is not None:
-            await self.health.take_up(target.sync, live, frozenset(change.ref.namespace for change in made.changes))
+            await self.health.take_up(target.sync, live, frozenset(map(attrgetter("ref.namespace"), made.changes)))
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
         return on.PlanMade(made, frozenset(followed.places), applied)
 

@@ -42,7 +42,7 @@ _READ_AGAIN_S = 0.1
 
 
 async def followed(cache: Cache, feeds: Iterable[Feed]) -> dict[Feed, ApiError]:
-    """Follow these feeds; return those that could not be had within half a minute, and why."""
+    """Follow these feeds; return those that could not be read within half a minute, and why."""
     wanted = list(feeds)
     for feed in wanted:
         cache.follow(feed)
@@ -103,7 +103,7 @@ class FeedUsers:
         task.add_done_callback(self._ending.discard)
 
     async def _unfollow(self, feed: Feed) -> None:
-        """Let go of a feed, unless somebody has come to need it since that was decided."""
+        """Release a feed, unless somebody has come to need it since that was decided."""
         if feed not in self._users:
             await self.cache.unfollow(feed)
 
@@ -122,7 +122,7 @@ class MemberFeeds:
         self.users = FeedUsers(self.cache)
 
     async def ensure(self, sync: Sync, feeds: Iterable[Feed], places: Collection[str]) -> Mapping[Feed, ApiError]:
-        """Follow what shows these kinds' members in *places*; return the kinds' feeds that could not be had, and why.
+        """Follow what shows these kinds' members in *places*; return the feeds of kinds that could not be read, and why.
 
         Raises:
             ApiError: the server doesn't say what the daemon may watch, or what came from another replica can't be read.
@@ -144,7 +144,7 @@ class MemberFeeds:
         return {feed: why for feed, why in found.items() if why is not None}
 
     def release(self, ref: ObjectRef) -> None:
-        """Let go of what only this Sync needed."""
+        """Release what only this Sync needed."""
         self.users.use(ref, frozenset())
 
     async def _real(self, sync: Sync, feed: Feed, places: Collection[str]) -> tuple[Feed, ...]:
@@ -195,7 +195,7 @@ class MembersView:
         return PART_OF
 
     async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
-        """Follow these feeds as the daemon, or else as the Sync's account in *places*; return those that could not be had."""
+        """Follow these feeds as the daemon, or else as the Sync's account in *places*; return those that could not be read."""
         return await self.feeds.ensure(self.sync, feeds, places)
 
     def snapshot(self) -> Snapshot:
@@ -226,7 +226,7 @@ class FollowingView:
         return MembersView(sync, self.members, self.ask)
 
     async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
-        """Follow these feeds; return those that could not be had, and why, which is logged once of each."""
+        """Follow these feeds; return those that could not be read, and why, which is logged once of each."""
         wanted = list(feeds)
         failures = await followed(self.cache, wanted)
         for feed in failures.keys() - self._told:

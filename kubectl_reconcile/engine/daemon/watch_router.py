@@ -158,7 +158,7 @@ class WatchRouter:
     def _on_child(self, stored: StoredObject) -> None:
         """Wake the CR that a child, or an object that its module reads, belongs to."""
         owners = self.index.owners_of(stored.ref, stored.labels, stored.controller_uid)
-        modules = self.context.session.modules.values() if stored.is_whole else ()
+        modules = self.context.session.modules.in_use() if stored.is_whole else ()
         readers = self.index.readers_of(stored.ref, stored.manifest, modules, self.context.live)
         for cr in owners.union(readers):
             self.context.queue.changed(cr)
@@ -166,7 +166,7 @@ class WatchRouter:
     def _on_read(self, ref: ObjectRef) -> None:
         """Have the CRs looked at whose modules read all of this one's namespace: soon, or some seconds after the last time. Who wrote it doesn't matter."""
         now_s = time.monotonic()
-        for cr in self.index.reading_all(ref, self.context.session.modules.values()):
+        for cr in self.index.reading_all(ref, self.context.session.modules.in_use()):
             self.context.queue.add(cr, Priority.RESYNC, after_s=self._reading.after_change(cr, now_s) - now_s)
 
 

@@ -1,1 +1,1 @@
-"""Domain modules at work: called within time limits, watched for impurity, their looks and actions carried out."""
+"""Domain modules in use: called within time limits, watched for impurity, their looks and actions carried out."""

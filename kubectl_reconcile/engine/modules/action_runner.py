@@ -151,7 +151,7 @@ class ActionRunner:
         """Look again: what was true when the plan was made may not be any more."""
         seen = await observed(self.reach, module, cr, owned)
         if seen.error:
-            raise ActionError(f"{action.key} isn't run, since {seen.error}")
+            raise ActionError(f"{action.key} isn't run, because {seen.error}")
         return unmet(action, seen.facts)
 
     async def _left_to_the_quicker(self, path: str, action: Action, why: str) -> Manifest:

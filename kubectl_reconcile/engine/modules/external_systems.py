@@ -66,7 +66,7 @@ class ExternalSystems:
                 while len(content) <= _LARGEST and (more := await response.content.read(_LARGEST)):
                     content += more
                 if len(content) > _LARGEST:
-                    raise OutsideError(f"{_place(url)} answers with more than a mebibyte")
+                    raise OutsideError(f"{_place(url)} answers with more than 1 MiB")
                 return Answer(response.status, _json(content), content.decode(errors="replace"))
         except TimeoutError as error:
             raise OutsideError(f"{_place(url)} doesn't answer within {timeout_s:g} s") from error

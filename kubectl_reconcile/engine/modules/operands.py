@@ -192,7 +192,7 @@ class PodsOfCr:
         self._pods = {pod["metadata"]["name"]: pod for pod in owned.of("Pod")}
         self._connections: PodConnections | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._contexts: dict[PodTls, asyncio.Task[ssl.SSLContext]] = {}
+        self._contexts: dict[str, asyncio.Task[ssl.SSLContext]] = {}
         self._answered: set[tuple[str, int]] = set()
 
     def pod(self, name: str, port: int, tls: PodTls | None) -> OwnedPod:
@@ -215,8 +215,8 @@ class PodsOfCr:
             await self._connections.end()
 
     @asynccontextmanager
-    async def stream(self, pod: Manifest, port: int) -> AsyncIterator[OpenPodStream]:
-        """Lend an open connection to a pod. Unless something is done there, each read and write has the limit of a call.
+    async def stream(self, pod: Manifest, port: int, tls: PodTls | None) -> AsyncIterator[OpenPodStream]:
+        """Lend an open connection to a pod, over TLS if that is asked for. Unless something is done there, each read and write has the limit of a call.
 
         Raises:
             SilentPodError: nobody listens, or it didn't answer when it was asked last.
@@ -224,7 +224,7 @@ class PodsOfCr:
         """
         self._heed_silence(pod, port)
         limit_s = None if self._acts else _CALL_S
-        reader, writer = await self._limited(pod, port, self._opened(pod, port), _CALL_S)
+        reader, writer = await self._limited(pod, port, self._opened(pod, port, tls), _CALL_S)
         try:
             yield OpenPodStream(
                 reader, writer, lambda what: self._limited(pod, port, what, limit_s), lambda: self._heard(pod, port)
@@ -232,9 +232,14 @@ class PodsOfCr:
         finally:
             writer.transport.abort()
 
-    async def _opened(self, pod: Manifest, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _opened(
+        self, pod: Manifest, port: int, tls: PodTls | None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        context = await self._context(pod["metadata"]["namespace"], tls) if tls else None
         end = await self._connected().opened_to(pod, port)
-        return await asyncio.open_connection(sock=end)
+        if tls is None:
+            return await asyncio.open_connection(sock=end)
+        return await asyncio.open_connection(sock=end, ssl=context, server_hostname=tls.server_name)
 
     async def request(
         self, pod: Manifest, port: int, tls: PodTls | None, method: str, path: str, body: Any, *,
@@ -248,7 +253,7 @@ class PodsOfCr:
         """
         if changes_within_s and not self._acts:
             name = pod["metadata"]["name"]
-            raise SilentPodError(f"pod {name}: observing changes nothing, but {method} {path} would")
+            raise SilentPodError(f"pod {name}: observe must change nothing, but {method} {path} would")
         self._heed_silence(pod, port)
         limit_s = changes_within_s or _CALL_S
         found = await self._limited(pod, port, self._exchange(pod, port, tls, method, path, body), limit_s)
@@ -312,9 +317,9 @@ class PodsOfCr:
 
     async def _context(self, namespace: str, tls: PodTls) -> ssl.SSLContext:
         """Return what a TLS connection is made with; a Secret is read once for all pods."""
-        if tls not in self._contexts:
-            self._contexts[tls] = asyncio.create_task(context_of(self._client, namespace, tls))
-        return await asyncio.shield(self._contexts[tls])
+        if tls.secret not in self._contexts:
+            self._contexts[tls.secret] = asyncio.create_task(context_of(self._client, namespace, tls))
+        return await asyncio.shield(self._contexts[tls.secret])
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +359,7 @@ class OwnedPod:
             SilentPodError: nobody listens, or the pod doesn't answer.
             NoWayError: no pod can be reached from here.
         """
-        return self.pods.stream(self.manifest, self.port)
+        return self.pods.stream(self.manifest, self.port, self.tls)
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
@@ -362,7 +367,7 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     while len(content) <= _LARGEST and (more := await response.content.read(_LARGEST)):
         content += more
     if len(content) > _LARGEST:
-        raise OSError("it answers with more than a mebibyte")
+        raise OSError("it answers with more than 1 MiB")
     return content
 
 

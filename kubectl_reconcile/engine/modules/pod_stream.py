@@ -13,7 +13,7 @@ _LARGEST = 1 << 20
 
 @dataclass(slots=True)
 class OpenPodStream:
-    """An open connection; *limited* gives each read and write its time, and says of which pod it is where it fails, *heard* is told of answers."""
+    """An open connection; *limited* gives each read and write its time, and says of which pod it is where it fails, *heard* is informed of answers."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -35,7 +35,7 @@ class OpenPodStream:
         found = await self.reader.read(most)
         self._taken += len(found)
         if self._taken > _LARGEST:
-            raise OSError("it answers with more than a mebibyte")
+            raise OSError("it answers with more than 1 MiB")
         if not found:
             raise OSError("it ended the connection")
         return found

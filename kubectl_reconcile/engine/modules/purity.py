@@ -93,7 +93,7 @@ def _watched(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Cont
     seen: list[str] = []
 
     def look(frame: FrameType, event: str, called: Any) -> None:
-        if event == "c_call" and (what := _reaches(called)) and not _reads_data(frame):
+        if event == "c_call" and (what := _reaches(called)) and not (_reads_data(frame) or _caches(frame, what)):
             seen.append(what)
 
     with _no_collection():
@@ -134,6 +134,11 @@ def _reads_data(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _caches(frame: FrameType, what: str) -> bool:
+    """Tell whether it is the lock by which functools works out a value once: up to Python 3.11, ``cached_property`` has one."""
+    return frame.f_globals.get("__name__") == "functools" and what.startswith("_thread.")
 
 
 def _reaches(called: Any) -> str:

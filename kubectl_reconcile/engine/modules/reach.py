@@ -64,7 +64,7 @@ class ModuleIo:
             OutsideError: this is a look and no action, nobody knows the system, or it doesn't answer.
         """
         if not self.idempotency_key:
-            raise OutsideError(f"observing changes nothing, but {method} {path} would")
+            raise OutsideError(f"observe must change nothing, but {method} {path} would")
         headers = {"Idempotency-Key": self.idempotency_key}
         return await self.systems.request(method, self.systems.url(system) + path, body=body, headers=headers)
 

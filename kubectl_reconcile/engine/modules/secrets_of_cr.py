@@ -66,7 +66,7 @@ class SecretsOfCr:
         except AlreadyExists:
             return
         except ApiError as error:
-            raise OutsideError(f"Secret {self.namespace}/{name} can't be made: {error}{_hint(error)}") from error
+            raise OutsideError(f"Secret {self.namespace}/{name} can't be created: {error}{_hint(error)}") from error
 
     async def put(
         self, name: str, values: Mapping[str, str], labels: Mapping[str, str], over: SeenSecret | None
@@ -79,7 +79,7 @@ class SecretsOfCr:
         self._check(name)
         self._check_acts(name)
         if name not in self.own or self.module is None:
-            raise OutsideError(f"Secret {name} isn't one that the module says it rewrites")
+            raise OutsideError(f"the module doesn't declare that it rewrites Secret {name}")
         if over is not None and not over.is_own:
             raise OutsideError(f"Secret {self.namespace}/{name} isn't this custom resource's own; it stays as it is")
         try:
@@ -89,7 +89,7 @@ class SecretsOfCr:
                 else self._rewrite(self.module, name, values, over)
             )
         except ApiError as error:
-            verb = "made" if over is None else "changed"
+            verb = "created" if over is None else "changed"
             raise OutsideError(f"Secret {self.namespace}/{name} can't be {verb}: {error}{_hint(error)}") from error
 
     async def _make_own(self, module: Module, name: str, values: Mapping[str, str], labels: Mapping[str, str]) -> None:
@@ -119,11 +119,11 @@ class SecretsOfCr:
 
     def _check(self, name: str) -> None:
         if name not in self.names:
-            raise OutsideError(f"Secret {name} isn't one that the module says it reads")
+            raise OutsideError(f"the module doesn't declare that it reads Secret {name}")
 
     def _check_acts(self, name: str) -> None:
         if not self.acts:
-            raise OutsideError(f"observing changes nothing, but making Secret {name} would")
+            raise OutsideError(f"observe must change nothing, but creating Secret {name} would")
 
 
 def secrets_of(module: Module, cr: Manifest, client: Client, *, acts: bool) -> SecretsOfCr:

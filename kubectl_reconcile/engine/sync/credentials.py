@@ -86,7 +86,7 @@ async def secret_of(session: Session, namespace: str, name: str) -> Manifest:
     """Return a Secret with credentials.
 
     Raises:
-        SourceError: there is none of that name.
+        SourceError: there is no object of that name.
         ApiError: the server refuses, or doesn't answer.
     """
     try:
@@ -140,7 +140,7 @@ def _not_meant(secret: Manifest, scope: CredentialScope, url: str) -> SourceErro
     if known:
         message += f", but for {', '.join(known[:_LISTED])}{f' and {len(known) - _LISTED} more' if len(known) > _LISTED else ''}"
     elif scope == CredentialScope():
-        message += f": it doesn't say which repositories it is for, in annotation {URLS} or key {_URL_KEY}"
+        message += f": it doesn't name the repositories it is for, in annotation {URLS} or key {_URL_KEY}"
     if unusable := scope.unusable:
         are = "isn't a URL" if unusable == 1 else "aren't URLs"
         message += f"; {unusable} of its entries {are} of a repository"
@@ -148,7 +148,7 @@ def _not_meant(secret: Manifest, scope: CredentialScope, url: str) -> SourceErro
     if len(line) > _LONGEST_LINE:
         line = f"add the URL to its annotation {URLS}"
     shown = "plain http shows its password to everybody on the network; " if url.lower().startswith("http:") else ""
-    return SourceError(SourceFault.UNAUTHORIZED, message, f"{shown}if its owner wants it sent there: {line}")
+    return SourceError(SourceFault.UNAUTHORIZED, message, f"{shown}if its owner agrees to send it there: {line}")
 
 
 def annotate_line(secret: Manifest, urls: list[str]) -> str:

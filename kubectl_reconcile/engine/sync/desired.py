@@ -7,7 +7,7 @@ file.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
@@ -89,17 +89,21 @@ class _ReadFiles:
 
     def new_in(self, blobs: Mapping[str, str]) -> dict[str, str]:
         """Return the files of *blobs* that aren't these, by path."""
-        return dict(blobs.items() - self.blobs.items()) if self.blobs else dict(blobs)
+        known = self.blobs.get
+        return {path: blob for path, blob in blobs.items() if known(path) != blob}
 
-    def kept_in(self, blobs: Mapping[str, str]) -> Iterator[_ReadFile]:
-        """Yield those of these files that are as they were in *blobs*."""
-        return (each for path, each in self.files.items() if blobs.get(path) == self.blobs[path])
+    def left_by(self, blobs: Mapping[str, str], fresh: Collection[str]) -> list[_ReadFile]:
+        """Return those of these files that aren't in *blobs* as they were, where the *fresh* ones are new or others."""
+        gone = (self.files.keys() - blobs.keys()) | (self.files.keys() & fresh)
+        return [self.files[path] for path in gone]
 
     def followed_by(self, blobs: Mapping[str, str], fresh: Mapping[str, _ReadFile]) -> _ReadFiles:
         """Return the files of another revision, of which the *fresh* ones aren't among these."""
-        files = {path: fresh.get(path) or self.files[path] for path in blobs}
-        left = (each for path, each in self.files.items() if path in fresh or path not in files)
-        gone, added = _prints_of(left), _prints_of(fresh.values())
+        if blobs.keys() == self.files.keys():  # and so in the same order
+            files = {**self.files, **fresh}
+        else:
+            files = {path: fresh.get(path) or self.files[path] for path in blobs}
+        gone, added = _prints_of(self.left_by(blobs, fresh.keys())), _prints_of(fresh.values())
         if len(gone) + len(added) > len(self.sorted) // 8:
             return _ReadFiles(blobs, files, sorted(_prints_of(files.values())))
         prints = list(self.sorted)
@@ -115,7 +119,7 @@ def _prints_of(files: Iterable[_ReadFile]) -> list[bytes]:
 
 
 def _objects_of(rendering: Rendering, release: Release | None) -> Parsed:
-    """Return the objects of a rendering; where it is a chart's, with marks at what comes of Secrets that it looked up."""
+    """Return the objects of a rendering; where it is a chart's, with marks at what contains values of Secrets that it looked up."""
     found = objects_of(rendering, release.spec.unstable if release else Unstable.KEEP)
     return replace(found, manifests=marked(found.manifests, release.answers)) if release else found
 
@@ -313,7 +317,8 @@ class ManifestReader:
             paths.setdefault(blob, []).append(path)
         fresh: dict[tuple[str, str], Parsed] = {}
         count = sum(len(each.manifests) for each in known.values())
-        count += sum(len(each.manifests) for each in self._read.kept_in(revision.files))
+        left = self._read.left_by(revision.files, {path for _, path in (*known, *new)})
+        count += len(self._read.sorted) - sum(len(each.manifests) for each in left)
         for blob, content in source.read_many(paths):
             for path in paths[blob]:
                 fresh[blob, path] = each = self._read_file(content, path)

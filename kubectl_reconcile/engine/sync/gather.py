@@ -136,7 +136,7 @@ async def plan_with_lookups(
         ApiError: a lookup was refused, or not answered.
     """
     plan, inputs = await plan_observed(inputs, build, look)
-    found = await look_up(session.client, _creates(plan), unseen=unseen and not _has_hooks(plan))
+    found = await look_up(session, _creates(plan), unseen=unseen and not _has_hooks(plan))
     if found.objects or found.unreadable:
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
@@ -228,10 +228,11 @@ class Found:
     unreadable: Mapping[ObjectRef, str]
 
 
-async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]], *, unseen: bool = False) -> Found:
+async def look_up(session: Session, wanted: Iterable[tuple[ObjectRef, Kind]], *, unseen: bool = False) -> Found:
     """Return those of *wanted* that exist, by name.
 
-    *unseen*, only those are looked for that are many of a kind and namespace, and only where that takes one short list.
+    *unseen*, only those are looked for that are many of a kind and namespace, and only where that takes one short list: a collection that
+    was too long for that lately isn't listed again.
 
     Raises:
         ApiError: the server doesn't answer.
@@ -241,38 +242,41 @@ async def look_up(client: Client, wanted: Iterable[tuple[ObjectRef, Kind]], *, u
         groups[kind.gvk, ref.namespace].append((ref, kind))
     unreadable: dict[ObjectRef, str] = {}
     found = await asyncio.gather(
-        *(_look_up_group(client, group, unreadable, unseen=unseen) for group in groups.values())
+        *(_look_up_group(session, group, unreadable, unseen=unseen) for group in groups.values())
     )
     return Found(Objects(chain.from_iterable(found)), unreadable)
 
 
 async def _look_up_group(
-    client: Client, group: Sequence[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str], *, unseen: bool
+    session: Session, group: Sequence[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str], *, unseen: bool
 ) -> list[Manifest]:
     """Ask for objects of one kind and namespace: one by one, or where they are many by a list."""
     is_few = len(group) <= _FEW
     try:
-        there = None if is_few else await _listed(client, group, unreadable)
+        there = None if is_few else await _listed(session, group, unreadable)
     except Forbidden:  # who may get but not list still gets an answer
-        return await _by_name(client, group, unreadable)
+        return await _by_name(session.client, group, unreadable)
     if there is not None:
         return there
-    return [] if unseen else await _by_name(client, group, unreadable)
+    return [] if unseen else await _by_name(session.client, group, unreadable)
 
 
 async def _listed(
-    client: Client, group: Sequence[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str]
+    session: Session, group: Sequence[tuple[ObjectRef, Kind]], unreadable: dict[ObjectRef, str]
 ) -> list[Manifest] | None:
     """Return those that exist; None where so much else is in the collection that a list is dearer than a question for each.
 
     Names are listed first: what others have there may be large.
     """
     (first, kind), names = group[0], {ref.name for ref, _ in group}
-    collection = kind.path(first.namespace)
+    client, collection, most = session.client, kind.path(first.namespace), _ROWS * len(group)
+    if session.long_collections.exceeds(collection, most):
+        return None
     try:
-        rows, is_all = await client.metadata(collection, limit=_ROWS * len(group))
+        rows, is_all = await client.metadata(collection, limit=most)
         there = names & {row["metadata"]["name"] for row in rows}
         if not is_all:
+            session.long_collections.note(collection, more_than=most)
             return None
         if 2 * len(there) < len(rows) or not there:
             return await _by_name(client, [each for each in group if each[0].name in there], unreadable)

@@ -58,7 +58,7 @@ class MembersHealth:
     ) -> list[str]:
         """Return what isn't well by the end of the wait, one sentence each, with the pod that is to blame.
 
-        *tend* does what a custom resource needs meanwhile that no daemon follows: its status tells of what its module made.
+        *tend* does what a custom resource needs meanwhile that no daemon follows: its status reports what its module made.
 
         Raises:
             ApiError: the server refuses, or doesn't answer.

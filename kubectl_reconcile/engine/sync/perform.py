@@ -64,11 +64,12 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     writer.act = writer.act or ActionRunner(session.reach, session.modules).run
     if not made.confirmed:
         made = await confirm_before_writing(writer.client, made, sync, pace=writer.pace, members=writer.members)
+    contents = Contents.of(made.refs()) if target.grouped else Contents()
     if sync.atomic and (reason := trouble(made)):
         results = untouched(made, reason)
     else:
         if target.grouped:
-            await _record(session.client, target, made.refs(), exact=False)
+            await _record(session.client, target, contents, exact=False)
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
     report = report if made.partial else replace(report, digest=target.digest)
@@ -77,7 +78,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         report = replace(report, author=target.commit.author, subject=target.commit.subject)
     target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
     if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
-        await _record(session.client, target, [*made.refs(), *_still_there(made, results)], exact=True)
+        await _record(session.client, target, contents | Contents.of(_still_there(made, results)), exact=True)
     if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
         await session.refresh()
     return Done(made, results, report)
@@ -95,11 +96,10 @@ def _still_there(made: Plan, results: Iterable[Result]) -> list[ObjectRef]:
     return [*waiting, *(each.change.ref for each in results if each.is_left)]
 
 
-async def _record(client: Client, target: Target, members: Iterable[ObjectRef], *, exact: bool) -> None:
+async def _record(client: Client, target: Target, wanted: Contents, *, exact: bool) -> None:
     """Note on the parent which kinds and namespaces its members have: all before writing, no more than that after."""
     if target.parent is None:
         return
-    wanted = Contents.of(members)
 
     def marks_for(parent: Manifest) -> Manifest | None:
         recorded = Contents.recorded(parent)

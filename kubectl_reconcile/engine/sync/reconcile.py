@@ -12,6 +12,7 @@ import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
@@ -174,14 +175,17 @@ async def by_lookups_of_now(session: Session, target: Target, desired: Desired, 
     """Return what the revision of *desired* asks for by what its chart finds in the cluster now; None where that needn't be asked for.
 
     It is where the plan *made* of it writes or deletes what the chart looked up, and that isn't any more as the chart was told. Else drift
-    were put back to a value that the chart itself takes from the object.
+    were restored to a value that the chart itself takes from the object.
 
     Raises:
         SourceError: it can't be rendered any more.
         ApiError: the server doesn't answer.
     """
-    release, concerned = desired.release, about(desired.looked_up, (each.ref for each in made.changes if each.writes))
-    if release is None or not concerned:
+    release = desired.release
+    if release is None or not desired.looked_up:
+        return None
+    concerned = about(desired.looked_up, (each.ref for each in made.acting() if each.writes))
+    if not concerned:
         return None
     if await lookups.answers_of(session, concerned) == release.answers.of(concerned):
         return None
@@ -229,7 +233,7 @@ async def plan_for(
 ) -> Plan:
     """Return what bringing the cluster to *desired* would do, as seen through *view*.
 
-    Without *children*, what modules make of the members is left out: somebody else looks after it. *unseen*, what is new may be
+    Without *children*, what modules make of the members is left out: somebody else manages it. *unseen*, what is new may be
     planned without a look for others of its name; it is to be written by a provisional run.
 
     Raises:
@@ -287,7 +291,8 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         ApiError: the server refuses, or doesn't answer.
     """
     recorded = Contents.recorded(target.parent) if target.parent else Contents()
-    asked = {located.gvk for located in desired.manifests}
+    pairs = set(map(attrgetter("gvk", "ref.namespace"), desired.manifests))
+    asked = {gvk for gvk, _ in pairs}
     everyone = gather.member_kinds(session, recorded, asked)
     modules = session.modules if children else {}
     below = gather.modules_below(modules, everyone)
@@ -295,7 +300,7 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     if target.grouped:
         feeds += gather.member_feeds(session, everyone, view.selects(set_id_of(target.sync)))
     wanted = everyone | {gvk for module in below for gvk in module.owns}
-    named = {(located.gvk, located.ref.namespace or target.sync.default_namespace) for located in desired.manifests}
+    named = {(gvk, namespace or target.sync.default_namespace) for gvk, namespace in pairs}
     feeds += _read_whole(session, modules, named)
     places = recorded.namespaces | {place for _, place in named}
     kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, places))

@@ -6,24 +6,20 @@ reads the server's discovery; it writes nothing.
 
 from __future__ import annotations
 
-import importlib
-import logging
-import os
-import pkgutil
-from collections.abc import AsyncIterator, Awaitable, Iterable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Final
 
 from kubectl_reconcile import cache_folder
-from kubectl_reconcile import modules as bundled
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Discovery, Resource
 from kubectl_reconcile.cluster.errors import ApiError, ServerError
 from kubectl_reconcile.core.health.cel_rules import HealthRules
-from kubectl_reconcile.core.module.api import Module, health_of, modules_in
+from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.rights.writes import grant_command
@@ -32,47 +28,19 @@ from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.core.ssa.schema import Schema
-from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
 from kubectl_reconcile.engine.modules.operands import Operands
 from kubectl_reconcile.engine.modules.reach import Reach
+from kubectl_reconcile.engine.modules.registry import KnownModules, known_modules
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
-from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.signed.verified import Verdicts
 
-_MODULES = "kubectl_reconcile.modules"
-
-log = logging.getLogger(__name__)
-
-
-def installed_modules() -> dict[GroupVersionKind, Module]:
-    """Return the domain modules that come with us, and those of installed packages, by the kind each owns.
-
-    A package whose module can't be imported is logged and passed over: its CRs stay as they are.
-    """
-    found: dict[GroupVersionKind, Module] = {}
-    own = [f"{bundled.__name__}.{info.name}" for info in pkgutil.iter_modules(bundled.__path__)]
-    others = [entry.value for entry in sorted(entry_points(group=_MODULES), key=lambda entry: entry.name)]
-    for place in dict.fromkeys([*own, *others]):
-        try:
-            modules = modules_in(importlib.import_module(place))
-        except Exception as error:  # noqa: BLE001 - foreign code; the others must still load
-            event(log, logging.ERROR, "module not loaded", module=place, error=error)
-            continue
-        found.update((module.gvk, module) for module in modules)
-    return found
-
-
-def known_modules(discovery: Discovery) -> dict[GroupVersionKind, Module]:
-    """Return the installed modules, and those that webhooks serve where the administrator names some."""
-    found = installed_modules()
-    if place := os.environ.get(metacontroller.VARIABLE):
-        served = {(each.gvk.api_version, each.plural): each.gvk for each in discovery.resources}
-        hooked = metacontroller.modules_in_files(place, lambda api, plural: served.get((api, plural)))
-        found.update((module.gvk, module) for module in hooked)
-    return found
+_LONG_S: Final = 600.0
+"""How long a collection that was too long to list isn't listed again."""
+_MOST_LONG: Final = 4096
+"""How many of them are remembered; then all are forgotten."""
 
 
 @dataclass(slots=True)
@@ -90,19 +58,42 @@ class _KnownKinds:
 
 
 @dataclass(slots=True)
+class LongCollections:
+    """What was found out of collections by their paths: that there were more objects in them than so many.
+
+    The API server walks all of a collection for a list, however few rows of it somebody asks for: with a hundred thousand objects that costs it as much as a
+    hundred writes, and is of no use to whoever looks for ten of them.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _found: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def note(self, path: str, more_than: int) -> None:
+        """Remember for a while that a collection holds *more_than* so many objects."""
+        if len(self._found) >= _MOST_LONG:
+            self._found.clear()
+        self._found[path] = (more_than, self.clock())
+
+    def exceeds(self, path: str, most: int) -> bool:
+        """Tell whether a collection is known to hold more than *most* objects."""
+        more_than, noted_s = self._found.get(path, (-1, 0.0))
+        return more_than >= most and self.clock() - noted_s < _LONG_S
+
+
+@dataclass(slots=True)
 class Session:
     """One connection to a cluster with what is known of its kinds.
 
     *repositories* is the folder of this machine below which Syncs may follow repositories, None for none;
     *git_limits* is what any repository may make this process hold; *module_accounts* the namespace with the accounts of modules,
     empty where these act as whoever the session is. *requires_verify* has Syncs followed only where they say whose
-    signatures count. *verdicts* are those on signatures that were checked.
+    signatures count. *verdicts* are those on signatures that were checked; *long_collections* are those that are too long to list.
     """
 
     client: Client
     discovery: Discovery
     cache_dir: Path
-    modules: dict[GroupVersionKind, Module]
+    modules: KnownModules
     systems: ExternalSystems = field(default_factory=ExternalSystems)
     operands: Operands = field(default_factory=Operands)
     repositories: Path | None = None
@@ -111,6 +102,7 @@ class Session:
     module_accounts: str = ""
     requires_verify: bool = False
     verdicts: Verdicts = field(default_factory=Verdicts)
+    long_collections: LongCollections = field(default_factory=LongCollections)
     _kinds: _KnownKinds = field(default_factory=_KnownKinds)
 
     @property
@@ -120,7 +112,7 @@ class Session:
 
     def health_of(self, sync: Sync) -> HealthRules:
         """Return how the health of a Sync's members is judged: as it says, and as modules say of their custom resources."""
-        return replace(sync.health, kinds=health_of(self.modules.values()))
+        return replace(sync.health, kinds=self.modules.health)
 
     def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""
@@ -201,12 +193,9 @@ class Session:
         await self.discovery.refresh()
         modules = known_modules(self.discovery)
         changed |= {gvk.group_kind for gvk, _ in served ^ self._served()}
-        both = modules.keys() | self.modules.keys()
-        changed |= {gvk.group_kind for gvk in both if modules.get(gvk) is not self.modules.get(gvk)}
+        changed |= self.modules.become(modules)
         self._kinds.earlier.update(known)
         self._kinds.now.clear()
-        self.modules.clear()
-        self.modules.update(modules)
         try:
             now = await self.kinds(known)
         except ApiError:

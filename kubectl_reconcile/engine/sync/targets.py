@@ -80,7 +80,7 @@ class WhichSync(NoSuchSync):
 
     def _text(self) -> str:
         if self.suggestions:
-            return f"which Sync is meant? There are {listed(f'{self.namespace}/{name}' for name in self.suggestions)}"
+            return f"name a Sync; there are {listed(f'{self.namespace}/{name}' for name in self.suggestions)}"
         missing = f"no Sync of namespace {self.namespace} follows a repository"
         return f"{missing}; other namespaces have {listed(self.others)}" if self.others else missing
 
@@ -114,7 +114,7 @@ async def live_sync(session: Session, name: str, namespace: str) -> Manifest:
 
     Raises:
         NotInstalled: the cluster doesn't know Syncs.
-        NoSuchSync: there is none of that name.
+        NoSuchSync: there is no object of that name.
         WhichSync: none was named, and there is none, or there are several.
         ApiError: the server refuses, or doesn't answer.
     """
@@ -171,7 +171,7 @@ async def _following(session: Session, name: str, namespace: str) -> tuple[Manif
     sync = Sync.of(live)
     if sync.git is None:
         raise SyncSpecError(
-            "spec.source", f"Sync {namespace}/{name} follows nothing; say what to apply: -f PATH --name {name}"
+            "spec.source", f"Sync {namespace}/{name} has no source; name what to apply: -f PATH --name {name}"
         )
     return live, sync, sync.git
 
@@ -372,14 +372,14 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
     if local_folder(git.url) is None and not session.allowed_urls.allows(git.url):
         raise SourceError(
             SourceFault.REFUSED,
-            f"repository {without_credentials(git.url)} may not be followed here, only those below: {session.allowed_urls}",
-            f"whoever runs the daemon can allow more with {FLAG}",
+            f"repository {without_credentials(git.url)} isn't allowed here; allowed are only URLs below: {session.allowed_urls}",
+            f"the administrator of the daemon can allow more with {FLAG}",
         )
     ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
     if not may_read(session, git.url):
         raise SourceError(
             SourceFault.REFUSED,
-            f"repository {without_credentials(git.url)} is a path on the machine that reads it",
+            f"repository {without_credentials(git.url)} is a local path",
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
     repository = await repository_of(session, sync, git)

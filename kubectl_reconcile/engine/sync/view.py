@@ -21,9 +21,9 @@ class ClusterView(Protocol):
         """Return the label selector by which members of this set are listed."""
 
     async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
-        """Bring these feeds in; return those that could not be had, and why.
+        """Bring these feeds in; return those that could not be read, and why.
 
-        What can't be read of all namespaces is had of the *places* where members may be.
+        What can't be read of all namespaces is read from the *places* where members may be.
         """
 
     def snapshot(self) -> Snapshot:
@@ -38,7 +38,7 @@ class ModulesView(Protocol):
     """Where live objects come from when modules are asked."""
 
     async def ensure(self, feeds: Iterable[Feed]) -> Mapping[Feed, ApiError]:
-        """Bring these feeds in; return those that could not be had, and why."""
+        """Bring these feeds in; return those that could not be read, and why."""
 
     @property
     def ask(self) -> Ask:
@@ -60,7 +60,7 @@ class OneShotView:
         return f"{PART_OF}={set_id}"
 
     async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
-        """List these feeds, those that we may not list of all namespaces in each of *places*; return those that could not be had."""
+        """List these feeds, those that we may not list of all namespaces in each of *places*; return those that could not be read."""
         failures = await self._filled(feeds)
         refused = [
             feed

@@ -1,1 +1,1 @@
-"""What the engine tells of its work: log lines, metrics, Kubernetes Events."""
+"""What the engine reports about its work: log lines, metrics, Kubernetes Events."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -65,7 +66,7 @@ class Events:
 
     async def _first(self, key: _Sentence, event: dict[str, Any], now_s: float) -> None:
         if len(self._said) >= _REMEMBERED:
-            self._said = {key: said for key, said in self._said.items() if now_s - said.heard_s < _QUIET_S}
+            self._said = _lately(self._said, now_s)
         collection = f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events"
         self._said[key] = _Said(f"{collection}/{event['metadata']['name']}", heard_s=now_s, told_s=now_s)
         await self.client.create(collection, event)
@@ -77,6 +78,12 @@ class Events:
         said.told_s = now_s
         series = {"count": said.count, "lastObservedTime": _now()}
         await self.client.patch(said.path, {"series": series}, manager=EVENT_CONTROLLER)
+
+
+def _lately(said: Mapping[_Sentence, _Said], now_s: float) -> dict[_Sentence, _Said]:
+    """Return what was heard last, half of what is remembered at most: so not every new event of many makes room again."""
+    lately = [(key, each) for key, each in said.items() if now_s - each.heard_s < _QUIET_S]
+    return dict(sorted(lately, key=lambda pair: pair[1].heard_s)[-_REMEMBERED // 2 :])
 
 
 def _event(about: Manifest, type_: str, reason: str, note: str, action: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How a process that runs for long looks after its memory: what is needed no more goes soon, and goes back to the system.
+"""How a process that runs for long manages its memory: what is needed no more goes soon, and goes back to the system.
 
 What refers to itself in a circle (tasks, errors with where they came from) stays until Python looks for it. A command leaves that to its end;
 a daemon would hold a hundred thousand such objects, with all that they refer to, and its memory would stay as large as it ever was.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import time
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -18,6 +19,8 @@ _TIMES: Final = (20, 200)
 """How often that is done before those are looked through that outlived it, and how often these before all: all takes long."""
 _BURST: Final = 20
 """After so many looks through the new objects there was a burst, which may have left something behind."""
+_SHARE: Final = 0.01
+"""So much of the time may go into looking through everything: with a million objects that takes seconds, in which nothing else is done."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """Names of glibc's mallopt(3)."""
 _LARGE: Final = 128 * 1024
@@ -43,17 +46,21 @@ def _keep_one_heap() -> None:
 
 
 class Tidying:
-    """Looks through everything once after a burst, when there is nothing else to do."""
+    """Looks through everything once after a burst, when there is nothing else to do; the longer that takes, the more seldom."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._trim = _trimmer()
+        self._clock = clock
         self._was_at_rest = False
+        self._not_before_s = 0.0
 
     async def at_rest(self, *, is_so: bool) -> None:
         """Note whether there is nothing to do just now; the second time in a row after a burst everything is looked through."""
-        if is_so and self._was_at_rest and _was_busy():
+        if is_so and self._was_at_rest and _was_busy() and self._clock() >= self._not_before_s:
+            began_s = self._clock()
             gc.collect()
             await asyncio.to_thread(self._trim)
+            self._not_before_s = began_s + (self._clock() - began_s) / _SHARE
         self._was_at_rest = is_so
 
 

@@ -30,7 +30,7 @@ class PassMetrics:
         return cls(
             Counter(
                 "reconcile_passes",
-                "Passes over a Sync or a custom resource, by the reason of the condition Ready that they ended with",
+                "Passes over a Sync or a custom resource, by the resulting reason of the condition Ready",
                 ["kind", "reason"],
                 registry=here,
             ),
@@ -44,7 +44,7 @@ class PassMetrics:
 
 @dataclass(frozen=True, slots=True)
 class WriteMetrics:
-    """What is written, and what of it puts drift back."""
+    """What is written, and what of it corrects drift."""
 
     changes: Counter
     drift: Counter
@@ -69,7 +69,7 @@ class SourceMetrics:
     def at(cls, here: CollectorRegistry) -> Self:
         """Register them."""
         return cls(
-            Counter("reconcile_polls", "Times a repository was checked for new commits, by answer: unchanged, news, failed", ["answer"], registry=here),
+            Counter("reconcile_polls", "How often a repository was checked for new commits, by answer: unchanged, news, failed", ["answer"], registry=here),
             Counter(
                 "reconcile_pushes", "Push notifications of Git servers, by the HTTP status they were answered with", ["status"],
                 registry=here,
@@ -90,14 +90,14 @@ class LaneMetrics:
     def at(cls, here: CollectorRegistry) -> Self:
         """Register them."""
         return cls(
-            Gauge("reconcile_git_waiting", "Syncs that wait for their turn to ask a Git server; the lane is quick or slow", ["lane"], registry=here),
-            Gauge("reconcile_git_running", "Syncs whose Git server is being asked now", ["lane"], registry=here),
+            Gauge("reconcile_git_waiting", "Syncs that are waiting to ask a Git server; the lane is quick or slow", ["lane"], registry=here),
+            Gauge("reconcile_git_running", "Syncs whose Git server is being asked", ["lane"], registry=here),
             Histogram(
-                "reconcile_git_wait_seconds", "How long Syncs waited for their turn to ask a Git server", ["lane"],
+                "reconcile_git_wait_seconds", "How long Syncs waited before they could ask a Git server", ["lane"],
                 buckets=_SECONDS, registry=here,
             ),
             Counter(
-                "reconcile_git_broken_off", "Requests to a slow Git server that were stopped because others needed the place; they are tried again",
+                "reconcile_git_broken_off", "Requests to a slow Git server that were stopped to make room for others; they are retried",
                 registry=here,
             ),
         )  # fmt: skip
@@ -115,10 +115,10 @@ class ContentionMetrics:
         """Register them."""
         return cls(
             Counter(
-                "reconcile_backoffs", "Times a field was left to another manager that kept overwriting it",
+                "reconcile_backoffs", "How often a field was left to another manager that kept overwriting it",
                 ["kind", "manager"], registry=here,
             ),
-            Gauge("reconcile_backed_off_fields", "Fields left to other managers now", registry=here),
+            Gauge("reconcile_backed_off_fields", "Fields that are currently left to other managers", registry=here),
         )  # fmt: skip
 
 
@@ -149,10 +149,10 @@ class QueueMetrics:
     def at(cls, here: CollectorRegistry) -> Self:
         """Register them."""
         return cls(
-            Gauge("reconcile_queue_depth", "Items waiting to be looked at", registry=here),
+            Gauge("reconcile_queue_depth", "Syncs and custom resources that are waiting for a pass", registry=here),
             Histogram(
                 "reconcile_queue_seconds",
-                "How long due items waited for their turn, by the reason they are due",
+                "How long Syncs and custom resources waited for a due pass, by the reason for the pass",
                 ["priority"], buckets=_SECONDS, registry=here,
             ),
         )  # fmt: skip
@@ -175,7 +175,7 @@ class ClusterMetrics:
             ),
             Gauge(
                 "reconcile_cached_objects",
-                "Live objects held in caches: whole, or bare (name and version) where another replica works on them",
+                "Live objects in caches: whole, or bare (name and version) if another replica works on them",
                 ["held"], registry=here,
             ),
         )  # fmt: skip

@@ -111,8 +111,8 @@ def _slot(cr: Manifest, before: Mapping[str, Any], calendar: CronSchedule | None
 
 
 def _stalled(obstacle: str) -> tuple[Condition, ...]:
-    hint = "kubectl reconcile grant gives the rights to who scans for the Sync that this Checkup is of"
+    hint = "to give the module these rights, run kubectl reconcile grant for the Sync that has this Checkup"
     return (
         Condition("Stalled", "True", "NotReadable", f"{obstacle} (hint: {hint})"),
-        Condition("Passed", "Unknown", "NotReadable", "not all of the namespace can be read, so there is no result"),
+        Condition("Passed", "Unknown", "NotReadable", "the namespace can't be read completely, so there is no result"),
     )

@@ -69,13 +69,13 @@ class JobWish(Unjudging):
         self._check_template()
         longest, wanted = ceilings[LONGEST], deadline_s or self.deadline_s
         if wanted > longest:
-            hint = f"lower it, or have the daemon started with a larger {LONGEST}"
+            hint = f"lower it, or start the daemon with a larger {LONGEST}"
             raise SpecError(".spec.deadlineSeconds", f"must be {longest} or less here, not {wanted} (hint: {hint})")
         spec = {"job": {"template": self.template}}
         alone = {"apiVersion": "checks.reconcile.dev/v1alpha1", "kind": "Checkup", "metadata": {}, "spec": spec}
         for each in findings_among([alone], _BASELINE):
             if each.check.startswith("pod-security/"):
-                raise SpecError(each.path, f"{each.demand}: a Checkup runs no pod that could get at its node")
+                raise SpecError(each.path, f"{each.demand}: a Checkup runs no pod that could gain access to its node")
 
     def _check_template(self) -> None:
         spec = map_at(self.template, "spec")
@@ -119,12 +119,12 @@ class JobWish(Unjudging):
         """Return why there is no result in what was said: in one word, and in a sentence."""
         size, words = len(said.encode()), " ".join(said.split())
         if size > MOST_BYTES:
-            return "TooLarge", f"its result is {size} bytes long; {MOST_BYTES} are the most"
+            return "TooLarge", f"its result is {size} bytes long; the limit is {MOST_BYTES} are the most"
         if words == "{}":
-            return "NotAResult", "what it left is an empty JSON object (hint: give it at least one field)"
-        hint = 'it must be one as in {"open": 3}, and nothing else'
+            return "NotAResult", "its result is an empty JSON object (hint: add at least one field)"
+        hint = 'it must be a JSON object such as {"open": 3}, and nothing else'
         if size == _MOST_OF_MESSAGE:
-            hint = f"nodes cut termination messages off after {size} bytes; leave what is longer in the ConfigMap"
+            hint = f"nodes cut termination messages off after {size} bytes; write longer results into the ConfigMap"
         elif words.startswith("{"):
             hint = f"it may be nested {MOST_NESTED} deep, and JSON has neither NaN nor unpaired surrogates"
         return "NotAResult", f"its result isn't a JSON object: {shortened(words, 100)!r} (hint: {hint})"

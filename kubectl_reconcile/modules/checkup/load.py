@@ -68,14 +68,14 @@ class LoadWish:
                 f"{FIELD}.service", f"must be the name of a Service of this namespace, not {self.service!r}"
             )
         if not _PATH.fullmatch(self.path):
-            raise SpecError(f"{FIELD}.path", "must begin with / and have neither spaces nor characters beyond ASCII")
+            raise SpecError(f"{FIELD}.path", "must begin with / and contain only ASCII characters without spaces")
         for field, flag, wanted in (
             ("ratePerSecond", "--load-max-rate", self.rate_per_second),
             ("connections", "--load-max-connections", self.connections),
             ("durationSeconds", "--load-max-seconds", self.duration_seconds),
         ):
             if wanted > ceilings[flag]:
-                hint = f"lower it, or have the daemon started with a larger {flag}"
+                hint = f"lower it, or start the daemon with a larger {flag}"
                 raise SpecError(
                     f"{FIELD}.{field}", f"must be {ceilings[flag]} or less here, not {wanted} (hint: {hint})"
                 )
@@ -87,9 +87,7 @@ class LoadWish:
             return f"{FIELD}.service: there is no Service {self.service} in this namespace (hint: correct the name, or create it)"
         spec = map_at(service, "spec")
         if spec.get("type") == "ExternalName" or not map_at(spec, "selector"):
-            return (
-                f"{FIELD}.service: Service {self.service} selects no pods of this namespace, and nothing else is asked"
-            )
+            return f"{FIELD}.service: Service {self.service} selects no pods of this namespace, so no requests are sent"
         ports = [each.get("port") for each in maps_in(spec.get("ports"))]
         if self.port not in ports:
             told = ", ".join(map(str, ports))
@@ -130,7 +128,7 @@ class LoadWish:
     @staticmethod
     def why_none(said: str) -> tuple[str, str]:
         """Return why there is no result in what was said: in one word, and in a sentence."""
-        return "NotAResult", f"what its pod wrote isn't a result: {shortened(' '.join(said.split()), 100)!r}"
+        return "NotAResult", f"its pod's output isn't a result: {shortened(' '.join(said.split()), 100)!r}"
 
     @staticmethod
     def summary(result: Mapping[str, Any]) -> str:

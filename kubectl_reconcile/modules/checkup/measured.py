@@ -109,7 +109,7 @@ def _kind(basis: object) -> str:
 
 
 def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, ctx: Context) -> Outcome:
-    """Begin what is due; tell what became of what was begun."""
+    """Begin what is due; tell what happened to what was begun."""
     status, calendar = status_of(cr, spec.basis), spec.calendar
     run = _with_last_seen(cr, last_run(owned, results_name(ctx), ctx.now, told=status.get("job")))
     was_told = run is None or status.get("job") == run.name
@@ -195,7 +195,7 @@ def wait_s(status: Mapping[str, Any], now: str, *, is_soon: bool = False, is_blo
 
 
 def _recorded(status: Mapping[str, Any], spec: CheckupSpec, check: Measurement, run: CheckRun) -> dict[str, Any]:
-    """Return the status with what became of a run."""
+    """Return the status with what happened to a run."""
     found = {**status, "job": run.name, "lastResultTime": run.ended, "basis": run.basis}
     found |= {name: run.occasion for word, name in _NOTED.items() if run.occasion.startswith(word)}
     found.pop("failure", None)
@@ -256,11 +256,11 @@ def _is_number(value: object) -> bool:
 
 
 def _running(status: Mapping[str, Any], run: CheckRun | None, *, begun: str) -> Condition:
-    """Return whether a Job is at work; *begun* is the one that this pass makes."""
+    """Return whether a Job is running; *begun* is the one that this pass makes."""
     if run and not run.ended:
         return Condition("Running", "True", "JobAtWork", run.waits or run.working)
     if begun:
-        told = f"Job {begun} is about to begin; if this stays so, the API server refuses it, and an event of this Checkup says why"
+        told = f"Job {begun} is about to start; if it doesn't, the API server refuses it, and an event of this Checkup says why"
         return Condition("Running", "False", "Beginning", told)
     upcoming = status.get("nextScheduleTime")
     return Condition("Running", "False", "Idle", f"the next check is due at {upcoming}" if upcoming else "")

@@ -1,7 +1,7 @@
-"""Checks that a Job makes: which one is due, and what became of those that were begun.
+"""Checks that a Job makes: which one is due, and what happened to those that were begun.
 
 A run is begun for one *occasion*: a slot of the schedule, that the spec is another one, that a Sync has applied another revision, or that somebody has requested it. An occasion has one name forever,
-that of its Job, so nobody begins it twice, whoever is killed between two steps. One Job is at work at a time; slots that come meanwhile, or that nobody was there for, aren't made up for.
+that of its Job, so nobody begins it twice, whoever is killed between two steps. One Job is running at a time; slots that come meanwhile, or that nobody was there for, aren't made up for.
 
 Pure: live objects and a time in, runs out.
 """
@@ -72,7 +72,7 @@ class CheckRun:
 
     @property
     def working(self) -> str:
-        """What is told of it while it is at work and waits for nothing."""
+        """What is reported about it while it is running and waits for nothing."""
         return f"Job {self.name} is running"
 
     @property
@@ -131,7 +131,7 @@ def _run(job: Manifest, left: str, pods: Iterable[Manifest], now: str, patience_
     if has_condition(job, "Complete"):
         ended = str(map_at(job, "status").get("completionTime") or now)
         if not said and seconds_between(ended, now) < patience_s:
-            return CheckRun(name, occasion, basis, waits="it is done; what its pod wrote isn't known yet")
+            return CheckRun(name, occasion, basis, waits="it is finished, but the result of its pod isn't known yet")
         return CheckRun(name, occasion, basis, ended, said)
     failed = condition_of(job, "Failed")
     if failed is not None and failed.get("status") == "True":
@@ -143,7 +143,7 @@ def _run(job: Manifest, left: str, pods: Iterable[Manifest], now: str, patience_
             name, occasion, basis, str(failed.get("lastTransitionTime") or now), failed=told_now, has_pod=bool(pods)
         )
     has_any = bool(pods) or has_condition(job, "FailureTarget")  # then its pods are taken away
-    no_pod = "" if has_any else f"it waits for its pod (hint: kubectl describe job {name} tells why there is none)"
+    no_pod = "" if has_any else f"it waits for its pod (hint: kubectl describe job {name} says why there is none)"
     waits = next((each for each in map(why_waiting, pods) if each), no_pod)
     return CheckRun(name, occasion, basis, waits=shortened(waits, _MESSAGE_MAX), has_pod=bool(pods))
 

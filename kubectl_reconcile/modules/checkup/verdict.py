@@ -14,7 +14,7 @@ _MESSAGE_MAX = 400
 
 
 class Unjudging:
-    """What is told of checks that judge nothing by themselves: whoever reads their result knows."""
+    """The summary of checks that judge nothing by themselves: readers of the result know."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ def passed(status: Mapping[str, Any], test: CelTest | None) -> Condition:
     """Return whether the result in *status* passes: by *test*, or without one where nothing was found."""
     result = map_at(status, "result")
     if not result:
-        return Condition("Passed", "Unknown", "NoResult", "nothing was looked at yet")
+        return Condition("Passed", "Unknown", "NoResult", "nothing has been checked yet")
     is_good, fault = not result.get("total"), ""
     if test:
         is_good, fault = judged({"checks": {}, **result}, test)
@@ -53,7 +53,7 @@ def passed(status: Mapping[str, Any], test: CelTest | None) -> Condition:
 def judged(result: Mapping[str, Any], test: CelTest) -> tuple[bool, str]:
     """Return whether a result is as *test* wants it, and why that isn't known, if it can't."""
     if test.takes_too_long(CelSize.of(result)):  # a status is anybody's to write who has the right
-        return False, ".spec.passes would take too long for so large a result"
+        return False, ".spec.passes would take too long for a result of this size"
     try:
         return test.holds(result), ""
     except CelFault as fault:

@@ -4,7 +4,7 @@ What the one next step is, ``decision`` says; here it becomes children (a pod mo
 promotion, another leader), whose precondition is looked at again right before it runs.
 
 Conditions: ``Available`` (a majority serves), ``Ready`` (all is as specified), ``Recovering``, ``Scaling``, ``Upgrading``, ``Alarm`` (etcd has raised one),
-and ``Degraded`` where nobody but a person can go on.
+and ``Degraded`` where only a person can continue.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import (
+    RENEWING,
     Action,
     Condition,
     Context,
@@ -28,6 +29,7 @@ from kubectl_reconcile.module_api import (
     map_at,
     module,
     named,
+    secret_names,
     unobserved,
     untouched_in,
     volumes_left,
@@ -69,8 +71,8 @@ from kubectl_reconcile.modules.etcd.restored import restore_named
 from kubectl_reconcile.modules.etcd.situation import Situation, peer_url, situation_of
 from kubectl_reconcile.modules.etcd.spec import ClusterSpec, cluster_spec
 from kubectl_reconcile.modules.etcd.steps import ON_SECRETS, Do, EtcdStep, Why
-from kubectl_reconcile.modules.etcd.tls.decision import RENEWING, renewals_told
-from kubectl_reconcile.modules.etcd.tls.state import secret_names, trust_of
+from kubectl_reconcile.modules.etcd.tls.decision import renewals_told
+from kubectl_reconcile.modules.etcd.tls.kinds import KINDS, members_trust
 from kubectl_reconcile.modules.etcd.upkeep import alarm_condition, defragmentation_told, upkeep_of
 
 _BUSY_S, _IDLE_S = 2.0, 15.0
@@ -79,7 +81,7 @@ _BUSY_S, _IDLE_S = 2.0, 15.0
 def _secrets_issued(cr: Manifest) -> Select:
     """Select the Secrets that a cluster issues itself, if it does."""
     is_auto = isinstance(map_at(cr, "spec", "TLS").get("auto"), Mapping)
-    return Select(names=tuple(secret_names(Context("", "etcdcluster", cr)).values()) if is_auto else ())
+    return Select(names=tuple(secret_names(KINDS, Context("", "etcdcluster", cr)).values()) if is_auto else ())
 
 
 @module(
@@ -133,7 +135,7 @@ class EtcdCluster:
         """Take the next step."""
         spec = cluster_spec(cr)
         s = situation_of(cr, owned, facts, ctx)
-        wanted = wanted_of(spec, s, template_of(spec, ctx, trust_of(facts)), ctx)
+        wanted = wanted_of(spec, s, template_of(spec, ctx, members_trust(facts)), ctx)
         if ctx.unobserved:
             return unobserved(cr, ctx.unobserved, _IDLE_S if spec.paused else _BUSY_S)
         step = next_step(spec, s, wanted, ctx)
@@ -152,7 +154,7 @@ class EtcdCluster:
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the pods, after a last backup if one is asked for; let go of the volumes, unless they are to go too."""
+        """End the pods, after a last backup if one is asked for; release the volumes, unless they are to go too."""
         spec, pods = cluster_spec(cr), owned.of("Pod")
         if (last := last_backup(spec, owned, ctx)) is not None:
             return _kept_until(last, cr)
@@ -192,7 +194,7 @@ def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, c
     yield from kept_backups(spec, s.precautions, step, ctx)
     if s.is_known and len(s.voters) > 1:
         yield disruption_budget(ctx, s.quorum)
-    trusted = trust_of(s.facts)
+    trusted = members_trust(s.facts)
     voting = {each.slot for each in s.voters}
     for slot, pod in s.pods.items():
         if step.do is Do.DELETE_POD and step.slot == slot:
@@ -340,7 +342,7 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
     refused = wanted.refusal
     renews = step.reason == RENEWING and serving == voters == spec.size
     if (step.do is Do.NOTHING or step.reason == "Scheduled" or renews) and not refused:
-        even = " (an even size survives no more failures than one less)" if spec.size % 2 == 0 else ""
+        even = " (an even size survives no more failures than the next smaller size)" if spec.size % 2 == 0 else ""
         yield Condition("Ready", "True", "AsSpecified", f"{text}, version {wanted.version}{even}")
     else:
         yield Condition("Ready", "False", step.reason or step.why.value, step.told or refused)

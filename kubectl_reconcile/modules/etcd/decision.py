@@ -75,7 +75,7 @@ def wanted_of(spec: ClusterSpec, s: Situation, template: str, ctx: Context) -> W
     step = ".".join(map(str, _next_line(base)))
     return Wanted(
         running, template,
-        f".spec.version: {target} is more than one minor above {base} (hint: go to {step} first, then on)",
+        f".spec.version: {target} is more than one minor version above {base} (hint: upgrade to {step} first)",
     )  # fmt: skip
 
 
@@ -133,11 +133,11 @@ def _ended(pod: Pod, now: str) -> EtcdStep:
     if seconds_between(due, now) < _STUCK_S:
         return EtcdStep(Do.WAIT, Why.RECOVERING, text, slot, reason="PodTerminating")
     if held := ", ".join(metadata.get("finalizers") or ()):
-        why, hint = f"finalizer {held} keeps it", "ask whoever set it, or remove it"
+        why, hint = f"finalizer {held} keeps it", "ask its owner, or remove it"
     else:
-        why = f"node {text_at(pod.manifest, 'spec', 'nodeName')} doesn't say that it has ended"
-        hint = f"if that node is gone for good, and nothing of the pod runs any more: kubectl delete pod {slot} --force"
-    text = f"{text}, and should have ended at {due}: {why}; nothing else is changed meanwhile (hint: {hint})"
+        why = f"node {text_at(pod.manifest, 'spec', 'nodeName')} hasn't reported that it has ended"
+        hint = f"if that node is gone for good, and the pod can't run any more: kubectl delete pod {slot} --force"
+    text = f"{text}, but should have ended at {due}: {why}; nothing else changes meanwhile (hint: {hint})"
     return EtcdStep(Do.STOP, Why.RECOVERING, text, slot, reason="PodStuck")
 
 
@@ -161,7 +161,7 @@ def _replaceable(_spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context
 
 
 def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
-    """Yield what can be done while nobody can change the membership: pods are put back where their data is."""
+    """Yield what can be done while nobody can change the membership: pods are recreated where their data is."""
     if s.has_majority:
         return
     noted = recovery_of(ctx.cr)
@@ -176,12 +176,12 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
         yield from offered(s, noted, ctx)
     if s.is_formed and not s.pods and s.volumes and all(each.aside for each in s.volumes.values()):
         text = (
-            "all volumes are put aside (hint: name an EtcdRestore in .spec.restoreFrom, or give a volume to its member again, whose id is in the annotation:"
+            "all volumes are put aside (hint: name an EtcdRestore in .spec.restoreFrom, or give a volume back to its member; the member's id is in the annotation:"
             f" kubectl annotate pvc {next(iter(s.volumes))}-data {MEMBER}=ID {ASIDE}-)"
         )
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="AllPutAside")
     if s.is_formed and not s.pods and not any(each.holds for each in s.volumes.values()):
-        text = "every member is gone, and what they held in memory with them (hint: delete this cluster and recreate it, or restore a backup)"
+        text = "every member is gone, and so is the data that they held in memory (hint: delete this cluster and recreate it, or restore a backup)"
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DataLost")
     if not s.is_formed:
         yield EtcdStep(Do.WAIT, Why.CREATING, f"the first member starts{_faults(s)}", reason="Starting")
@@ -200,7 +200,7 @@ def _beginning(s: Situation, ctx: Context) -> EtcdStep:
     if not s.restore.is_there:
         text = (
             f".spec.restoreFrom.name: there is no EtcdRestore {name} in this namespace (hint: create it, or remove the field"
-            " for a cluster that begins empty)"
+            " for an empty cluster)"
         )
         return EtcdStep(Do.WAIT, Why.CREATING, text, slot, reason="RestoreNotFound")
     if slot not in s.volumes:
@@ -220,7 +220,7 @@ def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iter
             )
         if _is_misfit(pod, s, wanted):
             yield EtcdStep(
-                Do.DELETE_POD, why, f"delete {pod.slot}, which doesn't run and isn't as specified any more", pod.slot
+                Do.DELETE_POD, why, f"delete {pod.slot}, which doesn't run and no longer matches the spec", pod.slot
             )
     if not s.is_formed:
         return
@@ -257,7 +257,7 @@ def _alone(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> 
 def _strangers(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
     for member in s.members:
         if not member.slot:
-            text = f"remove member {member.id}, which this cluster didn't add; it counts for the majority and has no pod here"
+            text = f"remove member {member.id}, which this cluster didn't add; it counts for the majority, but has no pod here"
             yield EtcdStep(Do.REMOVE, Why.RECOVERING, text, "", member.id, reason="Stranger", needs_approval=True)
 
 
@@ -283,7 +283,7 @@ def _broken(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> 
         if pod.has_ended:
             yield EtcdStep(Do.DELETE_POD, Why.RECOVERING, f"delete {pod.slot}, which has ended", pod.slot)
         if _is_misfit(pod, s, wanted):
-            text = f"delete {pod.slot}, which doesn't run and isn't as specified any more"
+            text = f"delete {pod.slot}, which doesn't run and no longer matches the spec"
             yield EtcdStep(Do.DELETE_POD, Why.RECOVERING, text, pod.slot)
         if pod.refuses_data and not pod.is_ready and _can_spare(s, member):
             text = f"remove {member.slot}: its etcd refuses its data ({pod.fault[:120]}); a new member takes its place"
@@ -297,7 +297,7 @@ def _doomed(spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Context) -> 
             continue
         slot = member.slot
         if member.id != s.leader:
-            text = f"remove {slot}: its volume claim was deleted, and its data goes with its pod; a new member takes its place"
+            text = f"remove {slot}: its volume claim was deleted, so its data is lost with its pod; a new member takes its place"
             yield EtcdStep(Do.REMOVE, Why.RECOVERING, text, slot, member.id)
         for heir in (each for each in s.serving if each != member):
             text = f"let {heir.slot} lead, so that {slot}, whose volume claim was deleted, can be replaced"
@@ -308,8 +308,8 @@ def _indispensable(_spec: ClusterSpec, s: Situation, _wanted: Wanted, _ctx: Cont
     """Yield members on such volumes that others can't do without: nobody ends their pods."""
     for member in _on_going_volumes(s):
         text = (
-            f"the volume claim of {member.slot} was deleted, and its data goes with its pod, which is left alone: the others are no majority"
-            " without it (hint: set .spec.size to 3 or more, and it is replaced)"
+            f"the volume claim of {member.slot} was deleted, so its data is lost with its pod; the pod is left alone, because the others have"
+            " no majority without it (hint: set .spec.size to 3 or more to replace it)"
         )
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, member.slot, reason="VolumeTerminating")
 
@@ -320,7 +320,7 @@ def _on_going_volumes(s: Situation) -> list[EtcdMember]:
 
 
 def _without_pod(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMember) -> EtcdStep:
-    """Return what becomes of a member that has no pod."""
+    """Return what happens to a member that has no pod."""
     slot, volume = member.slot, s.volumes.get(member.slot)
     if not member.is_started:
         return EtcdStep(Do.CREATE_POD, _why(spec, s, wanted), f"create {slot}, which was added", slot)
@@ -372,7 +372,7 @@ def _learner(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMember
     why = _why(spec, s, wanted)
     if len(s.members) > spec.size and len(s.voters) >= spec.size:
         return EtcdStep(
-            Do.REMOVE, Why.SCALING, f"remove {member.slot}, which isn't wanted any more", member.slot, member.id
+            Do.REMOVE, Why.SCALING, f"remove {member.slot}, which isn't needed any more", member.slot, member.id
         )
     if s.serves(member):
         return EtcdStep(Do.PROMOTE, why, f"promote {member.slot}: it has caught up", member.slot, member.id)
@@ -400,7 +400,7 @@ def _rollout(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> 
             yield EtcdStep(Do.WAIT, Why.UPGRADING, text, reason="VersionNotAgreedOn")
         return
     if s.alarms and not is_growing(spec, s, wanted.is_outdated):
-        text = f"nothing is rolled out while there are alarms ({alarms_told(s)})"
+        text = f"nothing is rolled out as long as there are alarms ({alarms_told(s)})"
         yield EtcdStep(Do.STOP, Why.UPGRADING, text, reason="Alarm")
     if wanted.awaits:
         yield taken_first(s.precautions, wanted.awaits, spec)
@@ -419,7 +419,7 @@ def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> 
     if slot in s.volumes:
         return EtcdStep(Do.DELETE_POD, Why.UPGRADING, f"delete {slot} {what}; it comes back on its volume", slot)
     if len(s.voters) > 1:
-        text = f"remove {slot} {what}: it keeps its data in memory, so that a new member takes its place"
+        text = f"remove {slot} {what}: it keeps its data in memory, so a new member takes its place"
         return EtcdStep(Do.REMOVE, Why.UPGRADING, text, slot, member.id)
     text = f"{slot} is the only member and keeps its data in memory: it would be lost (hint: set .spec.size to 3 first)"
     return EtcdStep(Do.STOP, Why.UPGRADING, text, slot, reason="WouldLoseData")

@@ -8,18 +8,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubectl_reconcile.module_api import Action, Context, Facts, Manifest, Owned, annotations_of, is_alive
+from kubectl_reconcile.module_api import (
+    Action,
+    CertificateDo,
+    Context,
+    Facts,
+    Manifest,
+    Owned,
+    after_issuing,
+    annotations_of,
+    is_alive,
+)
 from kubectl_reconcile.modules.etcd.situation import ALONE, ASIDE, MEMBER, arguments_of, peer_url
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
 from kubectl_reconcile.modules.etcd.steps import ON_SECRETS, Do
-from kubectl_reconcile.modules.etcd.tls.outlook import after_issuing
+from kubectl_reconcile.modules.etcd.tls.kinds import KINDS
 from kubectl_reconcile.modules.etcd.upkeep import NO_SPACE
 
 
 def after_action(facts: Facts, action: Action) -> Facts:
     """Return the facts that an action leads to."""
     if action.verb in ON_SECRETS:
-        return {**facts, **after_issuing(facts, action)}
+        return {**facts, **after_issuing(KINDS, facts, CertificateDo(action.verb), str(action.parameters["member"]))}
     members, given = list(facts.get("members") or ()), action.parameters
     match action.verb:
         case Do.ADD:

@@ -125,10 +125,10 @@ def taken_first(known: Mapping[str, Precaution], name: str, spec: ClusterSpec) -
     """Return the step towards the precaution that an upgrade waits for."""
     found, what = known.get(name), f"a snapshot before {spec.target}"
     if found is None:
-        return EtcdStep(Do.BACK_UP, Why.UPGRADING, f"make EtcdBackup {name}: {what}", name, reason="BackingUp")
+        return EtcdStep(Do.BACK_UP, Why.UPGRADING, f"create EtcdBackup {name}: {what}", name, reason="BackingUp")
     text = f"EtcdBackup {name}, {what}: {'it is terminating' if found.is_going else found.says}"
     if found.has_failed and not found.is_going:
-        hint = "correct that, and delete the EtcdBackup if it is over; or set .spec.backup.beforeUpgrade to false"
+        hint = "correct that, and delete the EtcdBackup if it has failed; or set .spec.backup.beforeUpgrade to false"
         return EtcdStep(Do.WAIT, Why.UPGRADING, f"{text} (hint: {hint})", name, reason="BackupFailed")
     return EtcdStep(Do.WAIT, Why.UPGRADING, text, name, reason="BackingUp")
 
@@ -176,6 +176,6 @@ def _last_told(found: Precaution, cr: Manifest) -> Iterator[Condition]:
         yield Condition("Ready", "False", "BackingUp", text)
         return
     without = "kubectl patch etcd " + cr["metadata"]["name"] + _DO_WITHOUT
-    text += f" (hint: correct that, and delete the EtcdBackup if it is over; or do without: {without})"
+    text += f" (hint: correct that, and delete the EtcdBackup if it has failed; or skip it: {without})"
     yield Condition("Ready", "False", "BackupFailed", text)
     yield Condition("Degraded", "True", "BackupFailed", text)

@@ -128,7 +128,7 @@ def offered(s: Situation, noted: Recovery, ctx: Context) -> Iterator[EtcdStep]:
         return
     others = [each.slot for each in in_order(s, ctx) if each.slot != best.slot]
     aside = f"; the volumes of {', '.join(others)} are put aside" if others else ""
-    text = f"let {best.slot}{_amount(s, best.slot)} go on alone, by --force-new-cluster{aside}; acknowledged writes that didn't reach it are lost"
+    text = f"let {best.slot}{_amount(s, best.slot)} continue alone, with --force-new-cluster{aside}; acknowledged writes that didn't reach it are lost"
     hint = f"kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}"
     situation = f"{lost(s, noted)}; {knowledge(s, noted)}; {text} (hint: if no majority comes back: {hint}; or restore a backup into another cluster)"
     yield EtcdStep(
@@ -168,7 +168,7 @@ def lost(s: Situation, noted: Recovery) -> str:
     voters = noted.voters or s.voters
     missing = [each.slot or each.id for each in voters if not s.serves(each)]
     if not missing:
-        return "no member tells who leads"
+        return "no member says who leads"
     return f"{', '.join(missing)} of {len(voters)} members don't serve"
 
 
@@ -186,7 +186,7 @@ def _known_of(s: Situation, member: EtcdMember) -> str:
         return _without_pod_or_data(volume, member)
     if pod.refuses_data:
         return f"its etcd refuses the data on its volume ({pod.fault[:120]})"
-    return f"its volume is there; it doesn't answer{f' ({pod.fault[:120]})' if pod.fault else ''}"
+    return f"its volume exists; it doesn't answer{f' ({pod.fault[:120]})' if pod.fault else ''}"
 
 
 def _without_pod_or_data(volume: Volume | None, member: EtcdMember) -> str:
@@ -196,7 +196,7 @@ def _without_pod_or_data(volume: Volume | None, member: EtcdMember) -> str:
         return "its volume is put aside"
     if volume.member != member.id:
         return "it has another volume, without its data"
-    return "its volume is there, its pod isn't"
+    return "its volume exists, its pod doesn't"
 
 
 # --- what follows ---------------------------------------------------------------------------------
@@ -210,11 +210,11 @@ def alone(s: Situation, noted: Recovery, ctx: Context, is_outdated: Callable[[Po
     why = Why.RECOVERING
     for pod in s.pods_in_order:
         if pod.slot != slot:
-            yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}: {slot} goes on alone", pod.slot)
+            yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}: {slot} continues alone", pod.slot)
     others = [each.slot for each in in_order(s, ctx) if each.slot != slot and not each.aside]
     if others or s.volumes[slot].aside:
         whose = ", ".join(others) or "the others"
-        text = f"put aside the volumes of {whose}, so that nobody but {slot} goes on; they stay"
+        text = f"put aside the volumes of {whose}, so that only {slot} continues; the volumes stay"
         yield EtcdStep(Do.PUT_ASIDE, why, text, slot)
     found = s.pods.get(slot)
     if found is None:

@@ -59,8 +59,8 @@ def replacement_offered(s: Situation, ctx: Context) -> Iterator[EtcdStep]:
         return
     old = [slot for slot, volume in s.volumes.items() if not volume.aside]
     aside = f"; the volumes of {', '.join(old)} are put aside" if old else ""
-    text = f"replace all data by {restore.file} of EtcdRestore {restore.name}: {_loss(s, restore)}{aside}"
-    situation = f"{text} (hint: if that is wanted: kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}; else remove .spec.restoreFrom)"
+    text = f"replace all data with {restore.file} of EtcdRestore {restore.name}: {_loss(s, restore)}{aside}"
+    situation = f"{text} (hint: to approve this: kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}; otherwise remove .spec.restoreFrom)"
     yield EtcdStep(
         Do.REPLACE, Why.SETTLED, text, member=restore.digest,
         reason="RestoreOffered", needs_approval=True, situation=situation,
@@ -70,7 +70,7 @@ def replacement_offered(s: Situation, ctx: Context) -> Iterator[EtcdStep]:
 def _loss(s: Situation, restore: RestoreState) -> str:
     pods = map_at(s.facts, "pods")
     current = max((int(map_at(pods, name).get("revision") or 0) for name in pods), default=0)
-    since = f"all that was written after revision {restore.revision}, and is until the members end, is lost"
+    since = f"everything is lost that was written after revision {restore.revision}, and that is written until the members stop"
     return (
         f"{since} (the cluster is at {current}: {max(0, current - restore.revision)} revisions by now)"
         if current
@@ -101,7 +101,7 @@ def replacing(s: Situation, noted: Replacement, ctx: Context) -> Iterator[EtcdSt
         yield EtcdStep(Do.DELETE_POD, why, text, pod.slot)
     seed = next((each for each in in_order(s, ctx) if each.seed_for == digest), None)
     if any(not each.aside and each != seed for each in s.volumes.values()):
-        text = f"put aside all volumes, so that nobody goes on with the data that EtcdRestore {restore.name} replaces; they stay"
+        text = f"put aside all volumes, so that no member continues with the data that EtcdRestore {restore.name} replaces; the volumes stay"
         yield EtcdStep(Do.PUT_ASIDE, why, text, seed.slot if seed else "")
     if seed is None:
         slot = free_slot(s, ctx)

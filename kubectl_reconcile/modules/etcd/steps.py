@@ -17,7 +17,7 @@ class Do(StrEnum):
     WAIT = "wait"
     """Something under way must come to its end."""
     STOP = "stop"
-    """Nobody but a person can go on."""
+    """Only a person can continue."""
     CREATE_POD = "create-pod"
     """With its volume, if it is to have one."""
     CREATE_ALONE = "create-alone"

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from kubectl_reconcile.module_api import (
     Condition,
@@ -24,10 +23,10 @@ from kubectl_reconcile.module_api import (
     Manifest,
     actions_done,
     condition_of,
+    first_variables,
     has_condition,
     later,
     map_at,
-    maps_in,
     text_at,
 )
 from kubectl_reconcile.modules.etcd.situation import EtcdMember, Pod, Situation, arguments_of
@@ -48,7 +47,7 @@ ALARMED_PERCENT = 10
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What earlier passes noted: when the alarm was seen first, which slot of the schedule has been dealt with last, which actions have run."""
+    """What earlier passes noted: when the alarm was seen first, which slot of the schedule was handled last, which actions have run."""
 
     alarm_since: str = ""
     last_slot: str = ""
@@ -102,9 +101,7 @@ def is_growing(spec: ClusterSpec, s: Situation, is_outdated: Callable[[Pod], boo
 
 def _quota_of(pod: Pod) -> int:
     told = dict(each.partition("=")[::2] for each in arguments_of(pod.manifest))
-    container: Mapping[str, Any] = next(iter(maps_in(map_at(pod.manifest, "spec").get("containers"))), {})
-    variables = {str(each.get("name")): str(each.get("value")) for each in maps_in(container.get("env"))}
-    said = told.get(_QUOTA) or variables.get(_QUOTA_VARIABLE) or ""
+    said = told.get(_QUOTA) or first_variables(pod.manifest).get(_QUOTA_VARIABLE) or ""
     return int(said) if said.isdecimal() and int(said) else _DEFAULT_QUOTA
 
 
@@ -215,7 +212,7 @@ def _scheduled(member: EtcdMember, slot: str) -> EtcdStep:
 
 
 def _due(spec: ClusterSpec, noted: Upkeep, now: str) -> str:
-    """Return the slot that has come, isn't dealt with, and isn't over; nothing where there is none."""
+    """Return the slot that has come, isn't handled, and isn't over; nothing where there is none."""
     wanted, calendar = spec.etcd.defragmentation, spec.etcd.calendar
     if wanted is None or calendar is None or not noted.last_slot:
         return ""
@@ -223,7 +220,7 @@ def _due(spec: ClusterSpec, noted: Upkeep, now: str) -> str:
 
 
 def defragmentation_told(spec: ClusterSpec, step: EtcdStep, noted: Upkeep, now: str) -> dict[str, str]:
-    """Return what the status keeps of the schedule, nothing where there is none. A slot is dealt with once nothing is left to do."""
+    """Return what the status keeps of the schedule, nothing where there is none. A slot is handled once nothing is left to do."""
     calendar = spec.etcd.calendar
     if calendar is None:
         return {}

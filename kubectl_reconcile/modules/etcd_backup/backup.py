@@ -1,8 +1,8 @@
 """EtcdBackup: a CR ``EtcdBackup`` is backups of an etcd, one or on a schedule, each written and checked by a Job of its own.
 
-When one is due and what became of it, its Job and pods tell, see the module API. Nothing is written through the daemon.
+When one is due and what happened to it, its Job and pods tell, see the module API. Nothing is written through the daemon.
 
-Conditions: ``Ready`` (the last backup that ended succeeded, or none was due yet), ``Running``, and ``Degraded`` where nobody but a person can go on: there
+Conditions: ``Ready`` (the last backup that ended succeeded, or none was due yet), ``Running``, and ``Degraded`` where only a person can continue: there
 is no such cluster or no such volume claim, or the last backup failed.
 """
 
@@ -78,7 +78,7 @@ class EtcdBackup:
     """
 
     def reconcile(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """Begin what is due; tell what became of what was begun."""
+        """Begin what is due; tell what happened to what was begun."""
         spec = backup_spec(cr)
         target, obstacle = _target(cr, spec, owned)
         obstacle = obstacle or _storage_obstacle(spec, owned, ctx)
@@ -101,7 +101,7 @@ class EtcdBackup:
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the Jobs; let go of the claim that was made, unless it is to go too."""
+        """End the Jobs; release the claim that was made, unless it is to go too."""
         made, policy = _claim(cr, ctx), map_at(cr, "spec").get("deletionPolicy")
         is_there = made is not None and owned.get("PersistentVolumeClaim", made["metadata"]["name"]) is not None
         claims = (made,) if made is not None and is_there and policy != "Delete" else ()
@@ -133,7 +133,7 @@ def _target(cr: Manifest, spec: BackupSpec, owned: Owned) -> tuple[BackupTarget,
     if not pods:
         return BackupTarget(()), _Obstacle(
             "ClusterNotFormed",
-            f".spec.clusterRef.name: EtcdCluster {name} has no members yet; the backup starts once it has",
+            f".spec.clusterRef.name: EtcdCluster {name} has no members yet; the backup starts once it has some",
         )
     tls, of_cluster = map_at(cluster, "spec", "TLS"), Context("", "etcdcluster", cluster)
     secret = of_cluster.name("operator") if "auto" in tls else text_at(tls, "static", "operatorSecret")
@@ -242,15 +242,15 @@ def _conditions(
 def _ready(spec: BackupSpec, last: BackupRun | None, what: Due) -> Condition:
     if last is not None and last.progress is not BackupProgress.SUCCEEDED:
         return Condition("Ready", "False", _reason_of(last), _told_of(spec, last))
-    after = f"; the next one comes at {what.next_slot}" if what.next_slot else ""
+    after = f"; the next one runs at {what.next_slot}" if what.next_slot else ""
     if last is not None:
         text = f"revision {last.told.get('revision', 'unknown')} is in {last.told.get('file', 'a file of its Job')}"
         return Condition("Ready", "True", "Suspended" if spec.suspend else "BackedUp", f"{text}{after}")
     if spec.suspend:
         return Condition("Ready", "True", "Suspended", ".spec.suspend is true: no backup is started")
     if spec.is_once:
-        return Condition("Ready", "False", "Running", "the backup is under way")
-    return Condition("Ready", "True", "Scheduled", f"the first backup comes at {what.next_slot}")
+        return Condition("Ready", "False", "Running", "the backup is running")
+    return Condition("Ready", "True", "Scheduled", f"the first backup runs at {what.next_slot}")
 
 
 def _reason_of(run: BackupRun) -> str:
@@ -259,5 +259,5 @@ def _reason_of(run: BackupRun) -> str:
 
 def _told_of(spec: BackupSpec, run: BackupRun) -> str:
     verb = "was missed" if run.progress is BackupProgress.MISSED else "failed"
-    hint = " (hint: this one is over; delete the EtcdBackup and create a new one)" if spec.is_once else ""
+    hint = " (hint: this EtcdBackup is finished; delete it and create a new one)" if spec.is_once else ""
     return f"backup {run.name} {verb}: {run.message}{hint}"

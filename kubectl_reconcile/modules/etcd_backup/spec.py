@@ -101,13 +101,19 @@ def backup_spec(cr: Manifest) -> BackupSpec:
     if (spec.cluster_ref is None) == (not spec.etcd_endpoints):
         raise SpecError(".spec", "must have either clusterRef or etcdEndpoints")
     if spec.cluster_ref and spec.client_secret:
-        raise SpecError(".spec.clientSecret", "can be set only with etcdEndpoints: that of an EtcdCluster is known")
+        raise SpecError(
+            ".spec.clientSecret", "can be set only with etcdEndpoints; for an EtcdCluster, the Secret is known"
+        )
     if spec.schedule and spec.backup_policy.backup_interval_in_second:
-        raise SpecError(".spec.backupPolicy.backupIntervalInSecond", "can't go with schedule; remove one of them")
+        raise SpecError(
+            ".spec.backupPolicy.backupIntervalInSecond", "can't be combined with schedule; remove one of them"
+        )
     if 0 < spec.backup_policy.backup_interval_in_second < 60:
         raise SpecError(".spec.backupPolicy.backupIntervalInSecond", "must be 60 seconds or more")
     for at, each in enumerate(spec.etcd_endpoints):
         if not each.startswith(("http://", "https://")) or "/" in each.partition("://")[2]:
-            raise SpecError(f".spec.etcdEndpoints[{at}]", f"must be as in https://db-0.db.shop.svc:2379, not {each}")
+            raise SpecError(
+                f".spec.etcdEndpoints[{at}]", f"must be a URL such as https://db-0.db.shop.svc:2379, not {each}"
+            )
     schedule_if_any(spec.schedule, spec.time_zone, ".spec")
     return spec

@@ -38,13 +38,13 @@ class RestorePhase(StrEnum):
     PENDING = "Pending"
     """Something isn't there yet, or is in the way."""
     RESTORING = "Restoring"
-    """The Job is at work."""
+    """The Job is running."""
     STARTING = "Starting"
     """The data is in place; the cluster begins with it."""
     SUCCEEDED = "Succeeded"
     """The cluster has served with it. That is the end, whatever happens to the cluster."""
     FAILED = "Failed"
-    """The Job has failed; no member has begun."""
+    """The Job has failed; no member has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +122,11 @@ def _replacing_step(
     if cluster.seed is not None and cluster.approved == checked.get("digest"):
         return replace(_job_step(spec, owned, ctx, pinned, cluster.seed), checked=checked)
     if cluster.given_up_for == checked.get("digest"):
-        text = f"EtcdCluster {cluster.name} ends its members and puts their volumes aside"
+        text = f"EtcdCluster {cluster.name} stops its members and puts their volumes aside"
         return RestoreStep(RestorePhase.RESTORING, "ClusterEnds", text, checked=checked)
     text = (
-        f"{checked.get('file')} is whole, with revision {checked.get('revision')}; EtcdCluster {cluster.name} has data, and goes on as it is until"
-        f" somebody approves that they are replaced (hint: kubectl reconcile approve etcd/{cluster.name})"
+        f"{checked.get('file')} is whole, with revision {checked.get('revision')}; EtcdCluster {cluster.name} has data, and continues as it is until"
+        f" somebody approves the replacement (hint: kubectl reconcile approve etcd/{cluster.name})"
     )
     return RestoreStep(RestorePhase.PENDING, "ApprovalNeeded", text, is_for_a_person=True, checked=checked)
 
@@ -136,7 +136,7 @@ def _check_step(
 ) -> RestoreStep | Mapping[str, Any]:
     """Return what was found of a snapshot, or how far its check is."""
     live, made_for = owned.get("Job", check_name(ctx)), check_digest(spec, ctx, snapshot)
-    text = f"{snapshot.folder}/{snapshot.file or 'the newest backup'} is checked, before anybody is asked to have it replace data"
+    text = f"{snapshot.folder}/{snapshot.file or 'the newest backup'} is checked before it may replace data"
     if live is None:
         return RestoreStep(RestorePhase.PENDING, "SnapshotIsChecked", text, check=snapshot)
     if annotations_of(live).get(MADE_FOR) != made_for:
@@ -169,13 +169,13 @@ def _job_step(spec: RestoreSpec, owned: Owned, ctx: Context, snapshot: ChosenBac
     story = _story(job, owned, snapshot)
     if story.progress is RestoreProgress.FAILED:
         hint = f"correct what is wrong, or delete Job {job_name(ctx)} to try again"
-        text = f"{story.message}{'' if '(hint: ' in story.message else f' (hint: {hint})'}; no member has begun"
+        text = f"{story.message}{'' if '(hint: ' in story.message else f' (hint: {hint})'}; no member has started"
         return RestoreStep(RestorePhase.FAILED, story.reason, text, is_for_a_person=True, keep=True, story=story)
     if story.progress is RestoreProgress.RUNNING:
         text = story.message or f"Job {job_name(ctx)} restores {where} to the volume of {target.member}"
         return RestoreStep(RestorePhase.RESTORING, "JobAtWork", text, keep=True, snapshot=snapshot, story=story)
     seed = {"claimUID": target.claim_uid, "memberID": target.member_id, "clusterID": target.cluster_id}
-    text = f"the data is in place; EtcdCluster {spec.cluster_ref.name} begins with {target.member}"
+    text = f"the data is in place; EtcdCluster {spec.cluster_ref.name} starts with {target.member}"
     return RestoreStep(RestorePhase.STARTING, "ClusterStarting", text, keep=True, seed=seed, story=story)
 
 
@@ -184,19 +184,19 @@ def _job_step(spec: RestoreSpec, owned: Owned, ctx: Context, snapshot: ChosenBac
 
 def _starting(seed: Mapping[str, str], cluster: Manifest | None) -> RestoreStep:
     if cluster is None:
-        text = "the data is in place, and the EtcdCluster is gone (hint: create it again; as long as its volume claim is there, it begins with the data)"
+        text = "the data is in place, and the EtcdCluster is gone (hint: create it again; as long as its volume claim exists, it starts with the data)"
         return RestoreStep(RestorePhase.STARTING, "ClusterNotFound", text, keep=True, seed=seed)
     status = map_at(cluster, "status")
     members = map_at(status, "members").get("ready") or ()
     if status.get("clusterID") == seed.get("clusterID") and members:
         return _done(seed, cluster)
-    text = f"the data is in place; EtcdCluster {cluster['metadata']['name']} begins with it"
+    text = f"the data is in place; EtcdCluster {cluster['metadata']['name']} starts with it"
     return RestoreStep(RestorePhase.STARTING, "ClusterStarting", text, keep=True, seed=seed)
 
 
 def _done(seed: Mapping[str, str], cluster: Manifest | None) -> RestoreStep:
     name = cluster["metadata"]["name"] if cluster else "that was restored"
-    text = f"EtcdCluster {name} has begun with the backup"
+    text = f"EtcdCluster {name} has started with the backup"
     return RestoreStep(RestorePhase.SUCCEEDED, "Restored", text, keep=True, seed=seed)
 
 
@@ -210,6 +210,6 @@ def _after(cr: Manifest, spec: RestoreSpec, step: RestoreStep) -> RestoreStep:
         (".spec.backup.snapshot", file.rpartition("/")[2], spec.backup.snapshot),
     ):
         if was and now and was != now:
-            text = f"{name}: was {was} when the data was written, and nothing follows from {now} (hint: set it back, or create another EtcdRestore)"
+            text = f"{name}: was {was} when the data was written; the change to {now} has no effect (hint: set it back, or create another EtcdRestore)"
             return RestoreStep(step.phase, "SpecChanged", text, is_for_a_person=True, keep=True, seed=step.seed)
     return step

@@ -1,4 +1,4 @@
-"""What became of a restore's Job, told by itself and its pods.
+"""What happened to a restore's Job, told by itself and its pods.
 
 A pod ends with one line of JSON, the termination message of the container that was last: what was restored, or what was in the way.
 
@@ -55,7 +55,7 @@ class JobStory:
 
 
 def story_of(job: Manifest, pods: Sequence[Manifest]) -> JobStory:
-    """Return what became of *job*, whose pods are among *pods*."""
+    """Return what happened to *job*, whose pods are among *pods*."""
     began = str(job["metadata"].get("creationTimestamp") or "")
     mine = sorted(pods_of_job(job, pods), key=lambda each: str(each["metadata"].get("creationTimestamp")))
     said = [each for pod in mine for each in _messages(pod)]

@@ -4,7 +4,7 @@ The EtcdCluster names the restore (``spec.restoreFrom``), makes the volume claim
 first and renames last, and tells which claim holds the data; the cluster begins with that, and grows. What either waits for is in the other's status, so
 they may be made in any order.
 
-Conditions: ``Ready`` (the cluster has begun with the backup), ``Running``, and ``Degraded`` where nobody but a person can go on.
+Conditions: ``Ready`` (the cluster has started with the backup), ``Running``, and ``Degraded`` where only a person can continue.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EtcdRestore:
     """
 
     def reconcile(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """Begin what is due; tell what became of what was begun."""
+        """Begin what is due; tell what happened to what was begun."""
         spec = restore_spec(cr)
         step = next_step_of(cr, spec, owned, ctx)
         children = tuple(_children(spec, step, owned, ctx))

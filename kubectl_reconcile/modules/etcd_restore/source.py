@@ -1,4 +1,4 @@
-"""Which snapshot is restored: what the EtcdBackup tells of it, or where it must be where the EtcdBackup is gone.
+"""Which snapshot is restored: what the EtcdBackup says about it, or where it must be where the EtcdBackup is gone.
 
 Pure: values in, values out.
 """
@@ -50,8 +50,8 @@ def snapshot_of(wanted: BackupRef, backup: Manifest | None, namespace: str) -> C
             return ChosenBackup(wanted.claim_name, wanted.name, wanted.snapshot)
         return RestoreObstacle(
             "BackupNotFound",
-            f".spec.backup.name: there is no EtcdBackup {wanted.name} in this namespace (hint: correct the name; where it was deleted and its"
-            " files were kept, say by .spec.backup.claimName or .spec.backup.s3 where)",
+            f".spec.backup.name: there is no EtcdBackup {wanted.name} in this namespace (hint: correct the name; if it was deleted and its"
+            " files were kept, name their place in .spec.backup.claimName or .spec.backup.s3)",
         )
     try:
         place = _place_of(wanted, backup, namespace)
@@ -65,7 +65,7 @@ def snapshot_of(wanted: BackupRef, backup: Manifest | None, namespace: str) -> C
     else:
         return RestoreObstacle(
             "NoBackupYet",
-            f".spec.backup.name: EtcdBackup {wanted.name} has no backup yet; the restore begins once it has",
+            f".spec.backup.name: EtcdBackup {wanted.name} has no backup yet; the restore starts once it has one",
             passes=True,
         )
     return replace(

@@ -68,12 +68,12 @@ def restore_spec(cr: Manifest) -> RestoreSpec:
     if not _NAME.fullmatch(spec.backup.name):
         raise SpecError(".spec.backup.name", "must be the name of an EtcdBackup")
     if spec.backup.s3 and spec.backup.claim_name:
-        raise SpecError(".spec.backup.claimName", "can't go with s3; remove one of them")
+        raise SpecError(".spec.backup.claimName", "can't be combined with s3; remove one of them")
     if spec.backup.s3:
         check_s3(spec.backup.s3, S3_FIELD)
     if spec.backup.snapshot and not _SNAPSHOT.fullmatch(spec.backup.snapshot):
         raise SpecError(
             ".spec.backup.snapshot",
-            f"must be a file's name as in 20261122T023001Z-r4711.db, not {spec.backup.snapshot}",
+            f"must be a file name such as 20261122T023001Z-r4711.db, not {spec.backup.snapshot}",
         )
     return spec

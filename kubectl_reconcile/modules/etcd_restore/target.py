@@ -80,12 +80,12 @@ def target_of(name: str, cluster: Manifest | None, restore: str) -> SeedTarget |
     if not is_meant:
         return RestoreObstacle(
             "ClusterExists",
-            f"{field_}: EtcdCluster {name} is there already, and doesn't begin with this restore; it stays as it is (hint: restore into a cluster of another"
+            f"{field_}: EtcdCluster {name} already exists, and doesn't start from this restore; it stays as it is (hint: restore into a cluster of another"
             f" name; or give it {hint}, and approve that its data is replaced)",
         )
     ready = condition_of(cluster, "Ready") or {}
     said = f": {ready['message']}" if ready.get("message") else ""
-    text = f"EtcdCluster {name} hasn't made the volume of its first member yet{said}"
+    text = f"EtcdCluster {name} hasn't created the volume of its first member yet{said}"
     return RestoreObstacle("ClusterNotAsking", text, passes=True)
 
 
@@ -116,7 +116,7 @@ def too_old(name: str, target: SeedTarget | FormedCluster, snapshot: ChosenBacku
         return None
     return RestoreObstacle(
         "ClusterTooOld",
-        f".spec.clusterRef.name: EtcdCluster {name} is to run etcd {target.version}, which doesn't read data of etcd {snapshot.version} (hint: set its"
+        f".spec.clusterRef.name: EtcdCluster {name} runs etcd {target.version}, which can't read data of etcd {snapshot.version} (hint: set its"
         f" .spec.version to {snapshot.version} or newer)",
     )
 

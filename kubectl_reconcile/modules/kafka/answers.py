@@ -17,6 +17,9 @@ BROKERS_TOLD, PARTITIONS_TOLD, REPLICAS_TOLD = 200, 20_000, 100_000
 PAGE = 2000
 """So many partitions are asked for at a time."""
 _ID_MAX, _NAME_MAX = 99_999, 249
+_LAG_MAX = 100
+"""So many records of the metadata may be missing of a controller that has caught up: some are written each second."""
+_METADATA, _LEVEL_MAX = "metadata.version", 9_999
 _SETTINGS_MAX, _VALUE_MAX = 500, 10_000
 
 
@@ -49,17 +52,46 @@ def partitions_allowed() -> Allowance:
 
 
 def quorum_of(found: Any) -> dict[str, Any]:
-    """Return who leads the controllers, who votes, and who follows."""
+    """Return who leads the controllers, who votes, and who observes; of those who observe, who has caught up.
+
+    A controller that has lost its directory is told of for minutes: of two with one id, the one that asked last is there.
+    """
+    voters, observers = _last(found.current_voters), _last(found.observers)
+    there = {
+        number: each
+        for number, each in observers.items()
+        if number not in voters or each.last_fetch_timestamp > voters[number].last_fetch_timestamp
+    }
+    least = found.high_watermark - _LAG_MAX
     return {
         "controller": found.leader_id,
-        "voters": _directories(found.current_voters),
-        "observers": _directories(found.observers),
+        "voters": _directories(voters),
+        "observers": _directories(there),
+        "caughtUp": sorted(
+            number
+            for number, each in there.items()
+            if each.last_caught_up_timestamp > 0 and each.log_end_offset >= least  # else Kafka doesn't let it vote
+        ),
     }
 
 
-def _directories(members: Any) -> dict[str, str]:
+def _last(members: Any) -> dict[int, Any]:
     _ids([each.replica_id for each in members])
-    return {str(each.replica_id): str(each.replica_directory_id) for each in members}
+    return {each.replica_id: each for each in sorted(members, key=lambda each: int(each.last_fetch_timestamp))}
+
+
+def levels_of(answer: Any) -> dict[str, int]:
+    """Return the version of its metadata that the cluster is at, and the newest one that the broker knows; 0 where it says none."""
+    at = [each.max_version_level for each in answer.finalized_features or () if each.name == _METADATA]
+    knows = [each.max_version for each in answer.supported_features or () if each.name == _METADATA]
+    found = {"level": max(at, default=0), "knows": max(knows, default=0)}
+    if not all(0 <= each <= _LEVEL_MAX for each in found.values()):
+        raise KafkaRefusedError(f"it tells of a metadata version that isn't among 0 to {_LEVEL_MAX}")
+    return found
+
+
+def _directories(members: Mapping[int, Any]) -> dict[str, str]:
+    return {str(number): str(each.replica_directory_id) for number, each in sorted(members.items())}
 
 
 def sizes_of(dirs: Any, allowed: Allowance) -> dict[str, int]:
@@ -92,7 +124,9 @@ def brokers_of(cluster: Any, own: Mapping[str, Mapping[str, Any]], topics: Mappi
 
 
 def _told(own: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"throttled": own["throttled"], "usableBytes": coarse(own["usable"])} if own else {"throttled": {}}
+    if not own:
+        return {"throttled": {}}
+    return {"throttled": own["throttled"], "usableBytes": coarse(own["usable"]), "knows": own["levels"]["knows"]}
 
 
 def replicas_held(topics: Mapping[str, Any]) -> Counter[int]:
@@ -107,16 +141,18 @@ def moves_of(answer: Any) -> dict[str, Any]:
     for topic in answer.topics:
         allowed.take(max(1, len(topic.partitions)))
     return {
-        name_of(topic.name): {
-            str(each.partition_index): {
-                "replicas": _ids(each.replicas),
-                "adding": _ids(each.adding_replicas),
-                "removing": _ids(each.removing_replicas),
-            }
-            for each in topic.partitions
-        }
-        for topic in answer.topics
+        name_of(topic.name): {str(_numbered(each)): _move(each) for each in topic.partitions} for topic in answer.topics
     }
+
+
+def _move(each: Any) -> dict[str, Any]:
+    """Return a move, if it leads somewhere."""
+    replicas, adding, removing = (
+        _distinct(found) for found in (each.replicas, each.adding_replicas, each.removing_replicas)
+    )
+    if not {*replicas} - {*removing} or not {*adding, *removing} <= {*replicas}:
+        raise KafkaRefusedError("it tells of a partition that moves from or to brokers that don't hold it")
+    return {"replicas": replicas, "adding": adding, "removing": removing}
 
 
 def settings_of(answer: Any, names: Iterable[str], source: int) -> dict[str, dict[str, str]]:
@@ -183,11 +219,11 @@ class ToldTopics:
         return True
 
     def _partition(self, topic: str, each: Any) -> dict[str, Any]:
-        replicas, in_sync = _ids(each.replica_nodes), _ids(each.isr_nodes)
-        if not replicas or each.partition_index < 0:
-            raise KafkaRefusedError("it tells of a partition without replicas or without a number")
+        replicas, in_sync, number = _distinct(each.replica_nodes), _distinct(each.isr_nodes), _numbered(each)
+        if not replicas:
+            raise KafkaRefusedError("it tells of a partition without replicas")
         self._replicas.take(max(len(replicas), len(in_sync)))
-        name = f"{topic}-{each.partition_index}"
+        name = f"{topic}-{number}"
         held = {number: self.sizes.get(str(number), {}).get(name, 0) for number in replicas}
         size = held.get(each.leader_id) or max(held.values(), default=0)
         return {"replicas": replicas, "inSync": sorted(in_sync), "leader": each.leader_id, "bytes": coarse(size)}
@@ -208,6 +244,22 @@ def _ids(found: Any) -> list[int]:
     if any(not 0 <= each <= _ID_MAX for each in found):
         raise KafkaRefusedError(f"it tells of a broker whose id isn't among 0 to {_ID_MAX}")
     return list(found)
+
+
+def _distinct(found: Any) -> list[int]:
+    """Return ids of brokers, if none is there twice."""
+    ids = _ids(found)
+    if len({*ids}) < len(ids):
+        raise KafkaRefusedError("it tells of a broker twice in one partition")
+    return ids
+
+
+def _numbered(each: Any) -> int:
+    """Return the number of a partition, if it has one that Kafka would give."""
+    if not 0 <= each.partition_index < PARTITIONS_TOLD:
+        raise KafkaRefusedError(f"it tells of a partition whose number isn't among 0 to {PARTITIONS_TOLD - 1}")
+    number: int = each.partition_index
+    return number
 
 
 def name_of(found: Any) -> str:

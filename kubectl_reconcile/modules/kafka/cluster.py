@@ -4,7 +4,7 @@ What the one next step is, ``decision`` says; here it becomes children (pods mor
 precondition is looked at again right before it runs.
 
 Conditions: ``Available`` (every partition has a leader), ``Ready`` (all is as specified), ``Progressing`` (a step is under way), ``Rolling`` (brokers restart one by one), ``Rebalancing`` (partitions move), and ``Degraded`` where
-something isn't as it should be or nobody but a person can go on.
+something isn't as it should be or only a person can continue.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from kubectl_reconcile.module_api import (
+    RENEWING,
     Action,
     Condition,
     Context,
@@ -30,13 +31,19 @@ from kubectl_reconcile.module_api import (
     map_at,
     module,
     named,
+    renewals_told,
+    secret_names,
     text_at,
     unobserved,
     untouched_in,
     volumes_left,
 )
 from kubectl_reconcile.modules.kafka import driver, outlook
+from kubectl_reconcile.modules.kafka.access.certified import KINDS, TERMS, members_certificate, members_trust, tls_of
+from kubectl_reconcile.modules.kafka.access.listeners import in_effect
+from kubectl_reconcile.modules.kafka.access.users import secrets_named, users_told
 from kubectl_reconcile.modules.kafka.children import (
+    Certified,
     broker_pod,
     claim,
     client_config,
@@ -46,9 +53,11 @@ from kubectl_reconcile.modules.kafka.children import (
     template_of,
 )
 from kubectl_reconcile.modules.kafka.decision import KafkaPlans, members, next_step, refusals
+from kubectl_reconcile.modules.kafka.metadata.versions import accepted, refused_versions
 from kubectl_reconcile.modules.kafka.names import API, claim_name, slot_of
 from kubectl_reconcile.modules.kafka.rebalance.carried import asked_of, carried_of, emptied_by, rebalance_maps
-from kubectl_reconcile.modules.kafka.scaling import MovePlan, plan_of
+from kubectl_reconcile.modules.kafka.rolling import outdated
+from kubectl_reconcile.modules.kafka.scaling import plan_of
 from kubectl_reconcile.modules.kafka.situation import BrokerVolume, KafkaState, state_of
 from kubectl_reconcile.modules.kafka.spec import CONTROLLERS, KafkaSpec, kafka_spec
 from kubectl_reconcile.modules.kafka.steps import ACTIONS, Aim, KafkaDo, KafkaStep
@@ -64,11 +73,21 @@ def _rebalances(cr: Manifest) -> Select:
     return Select.referring(cr["metadata"]["name"], "spec", "clusterRef", "name")
 
 
+def _secrets_issued(cr: Manifest) -> Select:
+    """Select the Secrets with the certificates that a Kafka issues itself."""
+    return Select(names=tuple(secret_names(KINDS, Context("", "kafka", cr)).values()))
+
+
 @module(
     api=API,
     kind="Kafka",
     owns=["v1/Pod", "v1/PersistentVolumeClaim", "v1/Service", "v1/ConfigMap", "policy/v1/PodDisruptionBudget"],
-    reads=[volumes_left("kafka"), Reads(API, "KafkaRebalance", of=_rebalances)],
+    reads=[
+        volumes_left("kafka"),
+        Reads(API, "KafkaRebalance", of=_rebalances),
+        Reads("v1", "Secret", of=secrets_named, on_request=True),
+        Reads("v1", "Secret", of=_secrets_issued, on_request=True, rewrites=True),
+    ],
     observe_s=12.0,
     act_s=30.0,
 )
@@ -96,18 +115,22 @@ class Kafka:
 
     def reconcile(self, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
         """Take the next step."""
-        spec = kafka_spec(cr)
+        wanted = kafka_spec(cr)
         if ctx.unobserved:
             return unobserved(cr, ctx.unobserved, _BUSY_S)
         s = state_of(cr, owned, facts, ctx)
-        templates = {number: template_of(spec, ctx, number) for number in members(spec, s)}
+        spec = accepted(wanted, s)
+        spec = replace(spec, listeners=in_effect(spec.listeners, s.access.listeners, s.access.usable))
+        certified = Certified(members_trust(s), members_certificate(s))
+        templates = {number: template_of(spec, ctx, number, certified) for number in members(spec, s)}
         asked = asked_of(owned, ctx)
         plan = plan_of(spec, s, emptied_by(asked))
         carried = carried_of(spec, s, plan, asked, ctx)
         step = next_step(spec, s, KafkaPlans(plan, carried), templates, ctx)
         is_left = step.do is KafkaDo.STOP
         maps = rebalance_maps(spec, asked, carried, ctx)
-        children = () if is_left else (*_children(spec, s, step, ctx), *maps)
+        children = () if is_left else (*_children(spec, s, step, certified, ctx), *maps)
+        refused = [*refused_versions(wanted, s, outdated(s, templates)), *refusals(wanted, spec, s, plan, ctx)]
         gone = () if spec.paused or not s.is_told else tuple(deletions(spec, s))
         at_rest = step.do in {KafkaDo.NOTHING, KafkaDo.STOP} and not any(each.is_begun for each in carried)
         return Outcome(
@@ -116,13 +139,13 @@ class Kafka:
             keep_children=is_left,
             actions=tuple(_action(each) for each in (step, *gone) if each.do in ACTIONS),
             status={**_status(cr, spec, s, step, ctx), "filling": list(plan.noted)},
-            conditions=tuple(_conditions(spec, s, plan, step, gone)),
-            warnings=tuple(text for _, text in refusals(spec, s, plan)),
+            conditions=tuple(_conditions(spec, s, refused, step, gone)),
+            warnings=tuple(text for _, text in refused),
             requeue_after_s=_IDLE_S if at_rest else _BUSY_S,
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the pods, controllers last; let go of the volumes, unless they are to go too."""
+        """End the pods, controllers last; release the volumes, unless they are deleted too."""
         pods, volumes = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
         stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
         of_class = text_at(cr, "spec", "storage", "storageClassName")
@@ -157,10 +180,12 @@ def _needed_to_end(owned: Owned, ctx: Context) -> Iterator[Manifest]:
 # --- children -------------------------------------------------------------------------------------
 
 
-def _children(spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: Context) -> Iterator[Manifest]:
+def _children(
+    spec: KafkaSpec, s: KafkaState, step: KafkaStep, certified: Certified, ctx: Context
+) -> Iterator[Manifest]:
     """Yield what must exist after the step; what is told by its name alone stays as it is."""
-    yield from services(ctx)
-    yield client_config(ctx)
+    yield from services(spec, ctx)
+    yield client_config(spec, ctx)
     yield disruption_budget(ctx, len(members(spec, s)))
     begins = {} if s.is_formed else dict.fromkeys(range(spec.controllers), s.cluster)
     volumes = {number: _noted(each, s) for number, each in s.volumes.items()}
@@ -168,6 +193,7 @@ def _children(spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: Context) -> 
     volumes |= {
         number: BrokerVolume(number, slot_of(ctx, number), begins=begins.get(number, "")) for number in made if number not in volumes
     }  # fmt: skip
+    volumes |= {each.number: BrokerVolume(each.number, each.slot, begins=each.begins) for each in s.unclaimed}
     for number, volume in sorted(volumes.items()):
         if step.do is KafkaDo.DELETE_VOLUME and number in step.brokers:
             continue
@@ -180,9 +206,9 @@ def _children(spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: Context) -> 
         if step.do is KafkaDo.DELETE_POD and number in step.brokers:
             continue
         is_at_rest = not pod.is_going and not pod.has_ended
-        yield kept_pod(spec, ctx, number, pod.manifest, pod.template) if is_at_rest else named("v1", "Pod", pod.slot)
+        yield kept_pod(spec, ctx, number, pod.manifest) if is_at_rest else named("v1", "Pod", pod.slot)
     for number in made:
-        yield broker_pod(spec, ctx, number, volumes[number], s.cluster)
+        yield broker_pod(spec, ctx, number, volumes[number], s.cluster, certified)
 
 
 def _noted(volume: BrokerVolume, s: KafkaState) -> BrokerVolume:
@@ -208,12 +234,15 @@ def _status(cr: Manifest, spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: 
         "reason": step.text if step.do is KafkaDo.STOP else "",
         "brokers": [_line(number, s, ctx) for number in sorted({*members(spec, s), *s.registered})],
         "readyBrokers": sum(s.is_up(number) for number in members(spec, s)),
-        "version": spec.version if s.is_told else str(before.get("version") or ""),
+        "version": spec.version if s.is_told else s.before.version,
+        "metadataVersion": s.level,
         "clusterId": s.cluster if s.is_formed or s.is_told else "",
-        "bootstrapServers": client_config(ctx)["data"]["bootstrap.servers"],
+        "bootstrapServers": client_config(spec, ctx)["data"].get("bootstrap.servers", ""),
+        "listeners": [each.told() for each in spec.listeners],
+        "certificates": renewals_told(TERMS, tls_of(s, ctx)),
     }
     if not s.is_told:
-        kept = ("topics", "underReplicatedPartitions", "offlinePartitions", "activeController")
+        kept = ("topics", "users", "underReplicatedPartitions", "offlinePartitions", "activeController")
         return {**status, **{name: before[name] for name in kept if name in before}}
     return {
         **status,
@@ -221,12 +250,13 @@ def _status(cr: Manifest, spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: 
         "underReplicatedPartitions": len(s.behind),
         "offlinePartitions": len(s.offline),
         "topics": _topics(spec, s),
+        "users": users_told(spec, s, ctx),
     }
 
 
 def _topics(spec: KafkaSpec, s: KafkaState) -> dict[str, Any]:
     """Return which topics are the spec's (once they were, until they are gone), and those that others made."""
-    own = {*(each.name for each in spec.topics), *s.listed} & {*s.topics}
+    own = {*(each.name for each in spec.topics), *s.before.listed} & {*s.topics}
     others = sorted(name for name, each in s.topics.items() if name not in own and not each.get("internal"))
     return {
         "partitions": len(s.partitions),
@@ -261,9 +291,8 @@ def _phase(s: KafkaState, step: KafkaStep) -> str:
 
 
 def _conditions(
-    spec: KafkaSpec, s: KafkaState, plan: MovePlan, step: KafkaStep, gone: tuple[KafkaStep, ...]
+    spec: KafkaSpec, s: KafkaState, refused: list[tuple[str, str]], step: KafkaStep, gone: tuple[KafkaStep, ...]
 ) -> Iterator[Condition]:
-    refused = refusals(spec, s, plan)
     if s.is_told and not s.offline:
         yield Condition("Available", "True", "AllLed", f"{counted(len(s.partitions), 'partition')}, each with a leader")
     elif s.is_told:
@@ -272,7 +301,7 @@ def _conditions(
         yield Condition(
             "Available", "False", step.reason or "NoController", step.text or "no broker says how the cluster is"
         )
-    if step.do is KafkaDo.NOTHING and not refused and not gone:
+    if (step.do is KafkaDo.NOTHING or step.reason == RENEWING) and not refused and not gone:
         yield Condition("Ready", "True", "AsSpecified", f"{counted(spec.brokers, 'broker')} as specified")
     else:
         reason, text = refused[0] if refused else ("AwaitsApproval", gone[0].text if gone else "")

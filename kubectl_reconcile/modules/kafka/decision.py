@@ -2,15 +2,16 @@
 
 The order, each line only where those above are settled; what the cluster refused when it was last tried comes last, so that nothing waits for it:
 
-1. Paused: nothing. Volumes of two clusters: nothing, a person decides.
+1. Paused: nothing. Volumes of two clusters: nothing, a person decides. Certificates that the Kafka issues itself, see `access.certified`: nobody talks without. Pods that trust nobody any more who has a certificate are ended.
 2. Members that have no pod get one, all at once, on their volumes; those whose volumes are going get one once these are gone.
 3. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume. A broker that may be at work isn't.
-4. Settings that brokers take on while they run. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
-5. Moves of a KafkaRebalance that is stopped are taken back.
+4. Settings that brokers take on while they run. Users. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
+5. A controller that came back with an empty volume is let in again among those that vote, see `metadata.voters`. Moves of a KafkaRebalance that is stopped are taken back.
 6. Brokers that don't take part yet are waited for, unless they are to leave.
 7. Brokers that leave are emptied, and go once nothing stands on them; those that are new are filled, see `scaling`. Where no broker comes or goes, what a KafkaRebalance
    was approved for moves in the same way, see `rebalance.carried`.
-8. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer.
+8. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer. Brokers read certificates of listeners again.
+9. Once all brokers run a newer version, the cluster's metadata is raised to it, see `metadata.versions`.
 
 Pure: a state and a spec in, a step out.
 """
@@ -21,9 +22,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kubectl_reconcile.module_api import Context, condition_of, container_states, map_at, text_at, would_shrink
+from kubectl_reconcile.modules.kafka.access.certified import (
+    certifying,
+    cut_off,
+    refused_certificates,
+    reloads,
+    restart_barred,
+    taken,
+)
+from kubectl_reconcile.modules.kafka.access.users import refused_users, user_steps
+from kubectl_reconcile.modules.kafka.metadata.versions import level_steps
+from kubectl_reconcile.modules.kafka.metadata.voters import voter_steps
 from kubectl_reconcile.modules.kafka.names import slot_of
 from kubectl_reconcile.modules.kafka.rebalance.carried import CarriedRebalance, election_steps, moving_of, stop_steps
-from kubectl_reconcile.modules.kafka.rolling import led_steps, roll_steps
+from kubectl_reconcile.modules.kafka.rolling import led_steps, outdated, roll_steps
 from kubectl_reconcile.modules.kafka.scaling import (
     MovePlan,
     asked_steps,
@@ -66,27 +78,38 @@ def _due(
     """Yield all that is due, in its order."""
     plan, rebalances = plans.scaling, plans.rebalances
     yield from _strange(s)
+    yield from certifying(s, ctx)
+    yield from cut_off(s, ctx)
     yield from _missing(spec, s, ctx)
     yield from _ended(s, templates)
     if s.is_told:
         yield from _settings(spec, s)
+        yield from user_steps(spec, s, ctx)
         if len(s.registered) >= spec.controllers:
             yield from topic_steps(spec, s)
+        yield from voter_steps(spec, s, ctx)
         yield from stop_steps(spec, s, rebalances)
     yield from _awaited(spec, s, ctx)
     pace, moving = moving_of(spec, s, plan, rebalances) or (spec, plan)
     yield from move_steps(pace, s, moving)
     yield from election_steps(s, rebalances)
     yield from leave_steps(spec, s, ctx)
+    if outdated(s, templates):
+        yield from restart_barred(spec, s)
     yield from roll_steps(s, templates, ctx)
     if not s.moves:
         yield from led_steps(s)
+        yield from level_steps(spec, s, outdated(s, templates), ctx)
+    yield from reloads(s)
+    yield from taken(s, ctx)
     yield from asked_steps(spec, s, plan)
 
 
-def refusals(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> list[tuple[str, str]]:
-    """Return what of the spec is refused while all else goes on: words and sentences."""
-    return [*_shrunk(spec, s), *refused_moves(spec, plan), *refused_topics(spec, s)]
+def refusals(wanted: KafkaSpec, spec: KafkaSpec, s: KafkaState, plan: MovePlan, ctx: Context) -> list[tuple[str, str]]:
+    """Return what of the *wanted* spec is refused while all else goes on, words and sentences; *spec* is what of it is in effect."""
+    return [
+        *refused_certificates(wanted, s), *refused_users(spec, s, ctx), *_shrunk(spec, s), *refused_moves(spec, plan), *refused_topics(spec, s),
+    ]  # fmt: skip
 
 
 def _shrunk(spec: KafkaSpec, s: KafkaState) -> Iterator[tuple[str, str]]:
@@ -153,7 +176,7 @@ def _ended(s: KafkaState, templates: Mapping[int, str]) -> Iterator[KafkaStep]:
         if is_old and not is_any_going and not _may_be_at_work(pod, s):
             yield _deleted(
                 pod,
-                f"delete {pod.slot}, which doesn't run and isn't as specified any more; it comes back on its volume",
+                f"delete {pod.slot}, which doesn't run and no longer matches the spec; it comes back on its volume",
                 s,
             )
 

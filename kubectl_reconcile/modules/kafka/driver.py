@@ -1,9 +1,9 @@
-"""How brokers are asked and told: the only file of the module that does I/O. Without a listener with TLS or SASL, nobody has to log in.
+"""How brokers are asked and told, over TLS at the port where they talk to one another. With ``access.driver`` it is all of the module that does I/O.
 
-Facts: ``pods`` by name (uid, error); ``cluster`` (id, controller: the id of the active one, -1 where there is none, voters and observers: directory ids by node id); ``brokers``
-by id, as registered (fenced, rack, usableBytes, holds: how many replicas stand on it, throttled: the throttle that is set on it, nothing where there is none); ``config``, what is set for all brokers while they run;
+Facts: ``pods`` by name (uid, error, shown: whether it shows the certificate of its Secret, by listener); ``cluster`` (id, level: the version of its metadata, controller: the id of the active one, -1 where there is none, voters and observers: directory ids by node id, caughtUp: which observers are controllers' equals in what they have); ``brokers``
+by id, as registered (fenced, rack, usableBytes, knows: the newest version of metadata that it knows, holds: how many replicas stand on it, throttled: the throttle that is set on it, nothing where there is none); ``config``, what is set for all brokers while they run;
 ``topics`` by name (id, internal, min (how many replicas have to be in sync), config (what is set of it, of topics of the spec alone), throttled, partitions, by number: replicas, inSync, leader, bytes);
-``moves`` by topic and by partition (replicas, adding, removing).
+``moves`` by topic and by partition (replicas, adding, removing). Who gets to brokers is told as ``access.state`` says.
 
 Sizes are told coarsely, to three binary digits: what changes all the time isn't among facts.
 """
@@ -11,17 +11,38 @@ Sizes are told coarsely, to three binary digits: what changes all the time isn't
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
-from kubectl_reconcile.module_api import Action, Facts, Io, Manifest, SilentPodError, is_alive, map_at
+from kubectl_reconcile.module_api import (
+    SECRET_OK,
+    Action,
+    Context,
+    Facts,
+    Io,
+    Manifest,
+    SilentPodError,
+    is_alive,
+    map_at,
+)
+from kubectl_reconcile.modules.kafka.access.driver import (
+    BrokerIo,
+    act_on_secret,
+    observe_access,
+    password_of,
+    shown_by,
+    users_known,
+)
+from kubectl_reconcile.modules.kafka.access.listeners import ListenerWish
 from kubectl_reconcile.modules.kafka.answers import (
     PAGE,
     Allowance,
     ToldTopics,
     brokers_of,
     least_in_sync,
+    levels_of,
     moves_of,
     name_of,
     quorum_of,
@@ -29,29 +50,32 @@ from kubectl_reconcile.modules.kafka.answers import (
     settings_of,
     sizes_of,
 )
-from kubectl_reconcile.modules.kafka.names import PORT, fact_key
+from kubectl_reconcile.modules.kafka.names import INTERNAL_PORT, fact_key
 from kubectl_reconcile.modules.kafka.session import KafkaRefusedError, KafkaSession, check, load, malformed
-from kubectl_reconcile.modules.kafka.spec import kafka_spec
-from kubectl_reconcile.modules.kafka.steps import KafkaDo
+from kubectl_reconcile.modules.kafka.spec import KafkaSpec, kafka_spec
+from kubectl_reconcile.modules.kafka.steps import ON_OWN_SECRETS, KafkaDo
+from kubectl_reconcile.modules.kafka.telling import (
+    DOING,
+    OF_BROKER,
+    OF_TOPIC,
+    THROTTLED,
+    THROTTLES,
+    TIMEOUT_MS,
+    Doing,
+    alter,
+    move,
+    unmoved,
+)
 
-Doing: TypeAlias = Callable[[KafkaSession, Mapping[str, Any]], Awaitable[None]]
-"""What is told to a broker, of an action's parameters."""
-THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-_EVERY = "*"
-"""Which replicas a throttle is for: those of them that are in sync aren't slowed down."""
 _QUORUM = "__cluster_metadata"
 _TOPICS_AT_ONCE = 200
-_OF_TOPIC, _OF_BROKER = 2, 4
-"""Kinds of what has a configuration, and in answers where a value is from."""
 _FROM_TOPIC, _FROM_BROKER, _FROM_ALL = 1, 2, 3
-_SET, _RESET = 0, 1
+"""Where a value is from, in answers."""
 _NO_CONTROLLER = -1
-_TIMEOUT_MS = 20_000
+_WHO = {"client_software_name": "kubectl-reconcile", "client_software_version": "1"}
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 """What comes of an answer that can be read, and lacks what belongs into it."""
-_EXISTS, _GONE, _ELECTED, _NOT_THERE, _NOTHING_MOVES, _UNREGISTERED = 36, 3, 84, 80, 85, 102
-"""Codes of Kafka that say that a thing was done before, or can't be done now and is seen again."""
+_GONE = 3
 
 
 # --- looking --------------------------------------------------------------------------------------
@@ -59,39 +83,52 @@ _EXISTS, _GONE, _ELECTED, _NOT_THERE, _NOTHING_MOVES, _UNREGISTERED = 36, 3, 84,
 
 async def observe(cr: Manifest, io: Io) -> Facts:
     """Return what the brokers say, each of itself, and one of them of the cluster."""
-    spec = kafka_spec(cr)
+    spec, own_io = kafka_spec(cr), BrokerIo(io, Context("", "kafka", cr))
     await asyncio.to_thread(load)
+    access = await observe_access(cr, spec, own_io)
+    good = [each for each in spec.listeners if map_at(access, "secrets", each.secret).get("state") == SECRET_OK]
+    return {**access, **await _told(cr, spec, good, own_io)}
+
+
+async def _told(cr: Manifest, spec: KafkaSpec, listeners: Sequence[ListenerWish], io: BrokerIo) -> Facts:
+    """Return what the brokers say, and whether they show the certificates of these *listeners*."""
     pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and map_at(pod, "status").get("podIP")]
     names = [pod["metadata"]["name"] for pod in pods]
     allowed = replicas_allowed()
     answers = dict(zip(names, await asyncio.gather(*(_look(io, name, allowed) for name in names)), strict=True))
+    answering = [name for name, each in answers.items() if not each["error"]]
+    shown = await asyncio.gather(*(shown_by(name, listeners, io) for name in answering))
     facts = {
         "pods": {
-            pod["metadata"]["name"]: {"uid": pod["metadata"]["uid"], "error": answers[pod["metadata"]["name"]]["error"]}
+            pod["metadata"]["name"]: {
+                "uid": pod["metadata"]["uid"],
+                "error": answers[pod["metadata"]["name"]]["error"],
+                "shown": dict(zip(answering, shown, strict=True)).get(pod["metadata"]["name"], {}),
+            }
             for pod in pods
         }
     }
-    answering = [name for name, each in answers.items() if not each["error"]]
     if not answering:
         return facts
     own = {str(each["id"]): each for name in answering if (each := answers[name])}
     try:
-        return {**facts, **await _cluster(io, answering, own, {each.name for each in spec.topics})}
+        return {**facts, **await _cluster(cr, spec, io, answering, own)}
     except (SilentPodError, KafkaRefusedError) as error:
         return {**facts, "error": str(error)}
     except _NONSENSE as error:
         return {**facts, "error": malformed(error)}
 
 
-async def _look(io: Io, name: str, allowed: Allowance) -> dict[str, Any]:
+async def _look(io: BrokerIo, name: str, allowed: Allowance) -> dict[str, Any]:
     """Return what a broker says of itself; ``error`` where it says nothing. *allowed* is how much all of them may tell of together."""
     try:
         async with _session(io, name) as session:
+            levels = levels_of(await session.ask("ApiVersions", **_WHO))
             quorum = await _quorum(session)
             dirs = await session.ask("DescribeLogDirs", topics=None)
             sizes = sizes_of(dirs, allowed)
             number = int(name.rpartition("-")[2])
-            said = await _config(session, _OF_BROKER, [str(number)], THROTTLES, _FROM_BROKER)
+            said = await _config(session, OF_BROKER, [str(number)], THROTTLES, _FROM_BROKER)
         usable = sum(max(each.usable_bytes, 0) for each in dirs.results)
     except (SilentPodError, KafkaRefusedError) as error:
         return {"error": str(error)}
@@ -101,6 +138,7 @@ async def _look(io: Io, name: str, allowed: Allowance) -> dict[str, Any]:
         "error": "",
         "id": number,
         "quorum": quorum,
+        "levels": levels,
         "sizes": sizes,
         "usable": usable,
         "throttled": said.get(str(number), {}),
@@ -116,29 +154,34 @@ async def _quorum(session: KafkaSession) -> dict[str, Any]:
     return quorum_of(found)
 
 
-async def _cluster(io: Io, answering: Sequence[str], own: Mapping[str, Mapping[str, Any]], wanted: set[str]) -> Facts:
+async def _cluster(
+    cr: Manifest, spec: KafkaSpec, io: BrokerIo, answering: Sequence[str], own: Mapping[str, Mapping[str, Any]]
+) -> Facts:
     """Return what one broker says of the cluster: that of the active controller where it answers, since it knows first."""
     quorum = next(iter(own.values()))["quorum"]
     name = next((each for each in answering if each.endswith(f"-{quorum['controller']}")), answering[0])
+    told = own[name.rpartition("-")[2]]
     async with _session(io, name) as session:
         cluster = await session.ask("DescribeCluster", include_fenced_brokers=True, endpoint_type=1)
         check("DescribeCluster", cluster.error_code, cluster.error_message)
-        config = await _config(session, _OF_BROKER, [""], None, _FROM_ALL)
-        moves = await session.ask("ListPartitionReassignments", timeout_ms=_TIMEOUT_MS, topics=None)
+        config = await _config(session, OF_BROKER, [""], None, _FROM_ALL)
+        moves = await session.ask("ListPartitionReassignments", timeout_ms=TIMEOUT_MS, topics=None)
         check("ListPartitionReassignments", moves.error_code, moves.error_message)
+        users = await users_known(cr, spec, session)
     sizes = {number: each["sizes"] for number, each in own.items()}
     topics = await _topics(io, name, sizes)
-    await _configured(io, name, topics, wanted)
+    await _configured(io, name, topics, {each.name for each in spec.topics})
     return {
-        "cluster": {"id": name_of(cluster.cluster_id), **quorum},
+        "cluster": {"id": name_of(cluster.cluster_id), "level": told["levels"]["level"], **quorum},
         "brokers": brokers_of(cluster, own, topics),
         "config": config.get("", {}),
+        "users": users,
         "topics": {fact_key(topic): each for topic, each in topics.items()},
         "moves": {fact_key(topic): each for topic, each in moves_of(moves).items()},
     }
 
 
-async def _topics(io: Io, name: str, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+async def _topics(io: BrokerIo, name: str, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """Return all topics with their partitions, a page at a time, each over a connection of its own: one brings so much at most."""
     told = ToldTopics(sizes)
     is_more = True
@@ -150,13 +193,13 @@ async def _topics(io: Io, name: str, sizes: Mapping[str, Mapping[str, int]]) -> 
     return told.found
 
 
-async def _configured(io: Io, name: str, topics: dict[str, Any], wanted: set[str]) -> None:
+async def _configured(io: BrokerIo, name: str, topics: dict[str, Any], wanted: set[str]) -> None:
     """Note of each topic how many replicas have to be in sync, and of those that are *wanted* all that is set."""
     names = sorted(topics)
     for some in (names[at : at + _TOPICS_AT_ONCE] for at in range(0, len(names), _TOPICS_AT_ONCE)):
         async with _session(io, name) as session:
-            least = await _config(session, _OF_TOPIC, some, ("min.insync.replicas", *THROTTLED), 0)
-            every = await _config(session, _OF_TOPIC, [each for each in some if each in wanted], None, _FROM_TOPIC)
+            least = await _config(session, OF_TOPIC, some, ("min.insync.replicas", *THROTTLED), 0)
+            every = await _config(session, OF_TOPIC, [each for each in some if each in wanted], None, _FROM_TOPIC)
         for each in some:
             topics[each]["min"] = least_in_sync(least.get(each, {}))
             topics[each]["throttled"] = any(least.get(each, {}).get(key) for key in THROTTLED)
@@ -177,8 +220,8 @@ async def _config(
 
 
 @asynccontextmanager
-async def _session(io: Io, name: str) -> AsyncIterator[KafkaSession]:
-    async with io.pod(name, PORT).connect() as stream:
+async def _session(io: BrokerIo, name: str) -> AsyncIterator[KafkaSession]:
+    async with io.pod(name, INTERNAL_PORT).connect() as stream:
         try:
             yield KafkaSession(stream)
         except _NONSENSE as error:
@@ -188,51 +231,50 @@ async def _session(io: Io, name: str) -> AsyncIterator[KafkaSession]:
 # --- acting ---------------------------------------------------------------------------------------
 
 
-async def act(_cr: Manifest, action: Action, io: Io) -> str:
-    """Carry out one step through whichever broker answers; it passes on to the controller what is for that.
+async def act(cr: Manifest, action: Action, io: Io) -> str:
+    """Carry out one step, on a Secret or through whichever broker answers; it passes on to the controller what is for that.
 
     Raises:
         KafkaRefusedError: the cluster refuses.
         SilentPodError: no broker answers.
     """
     await asyncio.to_thread(load)
+    await _act(action, BrokerIo(io, Context("", "kafka", cr)))
+    return ""
+
+
+async def _act(action: Action, io: BrokerIo) -> None:
+    if action.verb in {*ON_OWN_SECRETS, KafkaDo.MAKE_SECRET}:
+        await act_on_secret(action, io)
+        return
+    if action.verb == KafkaDo.RELOAD:
+        await _reload(io, action.parameters)
+        return
+    if action.verb in {KafkaDo.SET_USER, KafkaDo.LOCK_USER}:
+        action = replace(action, parameters=await password_of(action.parameters, io))
     if action.verb in {KafkaDo.MOVE, KafkaDo.THROTTLE}:  # the throttle first: whoever dies in between has moved nothing
         rates = {key: str(action.parameters["throttle"]) for key in THROTTLES}
         await _throttle(io, action.parameters, {"set": rates, "reset": ()})
     if action.verb == KafkaDo.MOVE:
         await _submitted(action, io)
     elif action.verb != KafkaDo.THROTTLE:
-        await _through_any(_DOING[KafkaDo(action.verb)], action, io)
+        await _through_any(DOING[KafkaDo(action.verb)], action, io)
     if action.verb == KafkaDo.UNTHROTTLE:  # what says that there is a throttle goes last
         await _throttle(io, action.parameters, {"set": {}, "reset": THROTTLES})
-    return ""
 
 
-async def _submitted(action: Action, io: Io) -> None:
+async def _submitted(action: Action, io: BrokerIo) -> None:
     """Submit moves. Where the cluster refuses all of them, the throttle goes again, else it would come and go with each try; so long as something moves, it stays."""
     try:
-        await _through_any(_move, action, io)
+        await _through_any(move, action, io)
     except KafkaRefusedError:
         with suppress(KafkaRefusedError, SilentPodError):  # else the next pass sees it
-            await _through_any(_unmoved, action, io)
+            await _through_any(unmoved, action, io)
             await _throttle(io, action.parameters, {"set": {}, "reset": THROTTLES})
         raise
 
 
-async def _unmoved(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    """Take the throttle off topics of which nothing moves.
-
-    Raises:
-        KafkaRefusedError: something moves.
-    """
-    moves = await session.ask("ListPartitionReassignments", timeout_ms=_TIMEOUT_MS, topics=None)
-    check("ListPartitionReassignments", moves.error_code, moves.error_message)
-    if moves.topics:
-        raise KafkaRefusedError("partitions move")
-    await _unthrottle(session, {"topics": sorted({each["topic"] for each in given["moves"]})})
-
-
-async def _through_any(do: Doing, action: Action, io: Io) -> None:
+async def _through_any(do: Doing, action: Action, io: BrokerIo) -> None:
     silent = SilentPodError("no broker runs")
     for pod in io.owned.of("Pod"):
         if is_alive(pod):
@@ -246,38 +288,8 @@ async def _through_any(do: Doing, action: Action, io: Io) -> None:
     raise silent
 
 
-async def _grow_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    wish = [{"name": given["topic"], "count": given["partitions"], "assignments": None}]
-    answer = await session.ask("CreatePartitions", topics=wish, timeout_ms=_TIMEOUT_MS, validate_only=False)
-    for each in answer.results:
-        check("CreatePartitions", each.error_code, each.error_message)
-
-
-async def _set_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    await _alter(session, {(_OF_TOPIC, given["topic"]): given})
-
-
-async def _delete_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    gone = [{"name": given["topic"], "topic_id": _NO_ID}]
-    answer = await session.ask("DeleteTopics", topics=gone, timeout_ms=_TIMEOUT_MS)
-    for each in answer.responses:
-        check("DeleteTopics", each.error_code, each.error_message, fine=(_GONE,))
-
-
-async def _set_config(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    await _alter(session, {(_OF_BROKER, ""): given})
-
-
-async def _elect(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    wish = [{"topic": topic, "partitions": numbers} for topic, numbers in given["topics"].items()]
-    answer = await session.ask("ElectLeaders", election_type=0, topic_partitions=wish, timeout_ms=_TIMEOUT_MS)
-    check("ElectLeaders", answer.error_code)
-    for each in (one for topic in answer.replica_election_results for one in topic.partition_result):
-        check("ElectLeaders", each.error_code, each.error_message, fine=(_ELECTED, _NOT_THERE, _GONE))
-
-
-async def _throttle(io: Io, given: Mapping[str, Any], change: Mapping[str, Any]) -> None:
-    """Set the rates of these brokers, or take them off: each takes that from nobody but itself."""
+async def _throttle(io: BrokerIo, given: Mapping[str, Any], change: Mapping[str, Any]) -> None:
+    """Set the rates of these brokers, or take them off, as all that is a broker's own: each takes that from nobody but itself."""
     names = {
         name.rpartition("-")[2]: name
         for pod in io.owned.of("Pod")
@@ -287,95 +299,10 @@ async def _throttle(io: Io, given: Mapping[str, Any], change: Mapping[str, Any])
         if number not in names:
             raise SilentPodError(f"broker {number} has no pod that runs")
         async with _session(io, names[number]) as session:
-            await _alter(session, {(_OF_BROKER, number): change})
+            await alter(session, {(OF_BROKER, number): change})
 
 
-async def _move(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    topics = {each["topic"] for each in given["moves"]}
-    every = dict.fromkeys(THROTTLED, _EVERY)
-    await _alter(session, {(_OF_TOPIC, name): {"set": every, "reset": ()} for name in sorted(topics)}, fine=(_GONE,))
-    await _reassign(session, given["moves"])
-
-
-async def _cancel(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    await _reassign(session, [{**each, "replicas": None} for each in given["moves"]])
-
-
-async def _reassign(session: KafkaSession, moves: Sequence[Mapping[str, Any]]) -> None:
-    topics: dict[str, list[dict[str, Any]]] = {}
-    for each in moves:
-        part = {"partition_index": each["partition"], "replicas": each["replicas"]}
-        topics.setdefault(each["topic"], []).append(part)
-    wish = [{"name": name, "partitions": parts} for name, parts in topics.items()]
-    answer = await session.ask("AlterPartitionReassignments", timeout_ms=_TIMEOUT_MS, topics=wish)
-    check("AlterPartitionReassignments", answer.error_code, answer.error_message)
-    for topic in answer.responses:
-        for each in topic.partitions:
-            name = f"{topic.name}-{each.partition_index}"
-            check(name, each.error_code, each.error_message, fine=(_GONE, _NOTHING_MOVES))
-
-
-async def _unthrottle(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    topics = {(_OF_TOPIC, name): {"set": {}, "reset": THROTTLED} for name in given["topics"]}
-    await _alter(session, topics, fine=(_GONE,))
-
-
-async def _unregister(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    check("UnregisterBroker", await session.unregister(given["broker"]), fine=(_UNREGISTERED,))
-
-
-async def _decided(_session: KafkaSession, _given: Mapping[str, Any]) -> None:
-    """Do nothing: it is a decision, which the next pass finds in the journal."""
-
-
-_NO_ID = "00000000-0000-0000-0000-000000000000"
-
-
-async def _make_topic(session: KafkaSession, given: Mapping[str, Any]) -> None:
-    wish = {
-        "name": given["topic"],
-        "num_partitions": given["partitions"],
-        "replication_factor": given["replicas"],
-        "assignments": [],
-        "configs": [{"name": name, "value": value} for name, value in given["set"].items()],
-    }
-    answer = await session.ask("CreateTopics", topics=[wish], timeout_ms=_TIMEOUT_MS, validate_only=False)
-    for each in answer.topics:
-        check("CreateTopics", each.error_code, each.error_message, fine=(_EXISTS,))
-
-
-async def _alter(
-    session: KafkaSession, changes: Mapping[tuple[int, str], Mapping[str, Any]], *, fine: Iterable[int] = ()
-) -> None:
-    """Set and reset what is said of each of these."""
-    resources = [
-        {
-            "resource_type": of,
-            "resource_name": name,
-            "configs": [
-                *({"name": key, "config_operation": _SET, "value": value} for key, value in given["set"].items()),
-                *({"name": key, "config_operation": _RESET, "value": None} for key in given["reset"]),
-            ],
-        }
-        for (of, name), given in changes.items()
-    ]
-    if not resources:
-        return
-    answer = await session.ask("IncrementalAlterConfigs", resources=resources, validate_only=False)
-    for each in answer.responses:
-        check("IncrementalAlterConfigs", each.error_code, each.error_message, fine=fine)
-
-
-_DOING: Mapping[KafkaDo, Doing] = {
-    KafkaDo.MAKE_TOPIC: _make_topic,
-    KafkaDo.GROW_TOPIC: _grow_topic,
-    KafkaDo.SET_TOPIC: _set_topic,
-    KafkaDo.DELETE_TOPIC: _delete_topic,
-    KafkaDo.SET_CONFIG: _set_config,
-    KafkaDo.ALLOW_RESTART: _decided,
-    KafkaDo.ELECT: _elect,
-    KafkaDo.ALLOW_MOVES: _decided,
-    KafkaDo.CANCEL: _cancel,
-    KafkaDo.UNTHROTTLE: _unthrottle,
-    KafkaDo.UNREGISTER: _unregister,
-}
+async def _reload(io: BrokerIo, given: Mapping[str, Any]) -> None:
+    """Have a broker read the files of its listeners again: that comes of any change of what is set on it alone, even where nothing is."""
+    keys = [f"listener.name.{each}.ssl.keystore.location" for each in given["listeners"]]
+    await _throttle(io, {"brokers": [given["broker"]]}, {"set": {}, "reset": keys})

@@ -13,12 +13,15 @@ import hashlib
 from kubectl_reconcile.module_api import Context
 
 API = "kafka.example.com/v1alpha1"
-PORT, CONTROLLER_PORT = 9092, 9093
+INTERNAL_PORT, CONTROLLER_PORT = 9091, 9093
+"""What brokers and the daemon connect to, and what controllers do."""
 PREFIX = "kafka.example.com/"
 TEMPLATE = f"{PREFIX}template"
 """On pods: the digest of what of the spec they were made by and can't take on while they run."""
 CLUSTER = f"{PREFIX}cluster-id"
 """On volumes: the id of the cluster whose data they hold."""
+TRUSTED = f"{PREFIX}trusted"
+"""On pods: which authorities they trust, by fingerprint."""
 BOOTSTRAP = f"{PREFIX}bootstrap"
 """On volumes: the id of the cluster that the controller on it begins, as one of the first."""
 

@@ -8,12 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubectl_reconcile.module_api import Action, Context, Facts, Owned, is_alive, map_at
+from kubectl_reconcile.module_api import (
+    SECRET_OK,
+    Action,
+    CertificateDo,
+    Context,
+    Facts,
+    Owned,
+    after_issuing,
+    is_alive,
+    map_at,
+)
+from kubectl_reconcile.modules.kafka.access.certified import KINDS
 from kubectl_reconcile.modules.kafka.answers import replicas_held
 from kubectl_reconcile.modules.kafka.names import fact_key
-from kubectl_reconcile.modules.kafka.situation import state_of
-from kubectl_reconcile.modules.kafka.spec import KafkaSpec
-from kubectl_reconcile.modules.kafka.steps import KafkaDo
+from kubectl_reconcile.modules.kafka.situation import BrokerPod, KafkaState, state_of
+from kubectl_reconcile.modules.kafka.spec import LEVELS, KafkaSpec
+from kubectl_reconcile.modules.kafka.steps import ON_ACCESS, KafkaDo
 
 _ROOM = 1 << 60
 """What a broker's disk takes that hasn't said so yet."""
@@ -22,9 +33,18 @@ _ROOM = 1 << 60
 def after_action(facts: Facts, action: Action) -> Facts:
     """Return the facts that an action leads to."""
     given = action.parameters
+    if action.verb in ON_ACCESS:
+        return {**facts, **_let_in(facts, action)}
+    if "topic" in given:
+        return {**facts, "topics": _with_topic(facts, action)}
+    return {**facts, **_after(facts, action.verb, given)}
+
+
+def _after(facts: Facts, verb: str, given: Mapping[str, Any]) -> Facts:
+    """Return what of the facts changes with what is done to all brokers, and with moves."""
     topics, brokers = map_at(facts, "topics"), map_at(facts, "brokers")
     changed: Facts = {}
-    match action.verb:
+    match verb:
         case KafkaDo.MOVE:
             changed = _moved(facts, given)
         case KafkaDo.CANCEL:
@@ -38,13 +58,46 @@ def after_action(facts: Facts, action: Action) -> Facts:
             }
         case KafkaDo.UNREGISTER:
             changed = {"brokers": {number: each for number, each in brokers.items() if number != str(given["broker"])}}
+        case KafkaDo.REMOVE_VOTER | KafkaDo.ADD_VOTER | KafkaDo.RAISE_LEVEL:
+            changed = {"cluster": _cluster(map_at(facts, "cluster"), verb, given)}
         case KafkaDo.ELECT:
             changed = {"topics": {name: _led(each) for name, each in topics.items()}}
         case KafkaDo.SET_CONFIG:
             changed = {"config": _set(map_at(facts, "config"), given)}
-        case _ if "topic" in given:
-            changed = {"topics": _with_topic(facts, action)}
-    return {**facts, **changed}
+    return changed
+
+
+def _let_in(facts: Facts, action: Action) -> Facts:
+    """Return what of the facts changes with who gets to the brokers."""
+    given, users = action.parameters, facts.get("users") or ()
+    match action.verb:
+        case KafkaDo.MAKE_SECRET:
+            made = {"state": SECRET_OK, "version": "new"}
+            return {"secrets": {**map_at(facts, "secrets"), str(given["secret"]): made}}
+        case KafkaDo.SET_USER:
+            return {"users": sorted({*users, str(given["user"])})}
+        case KafkaDo.LOCK_USER:
+            return {}
+        case KafkaDo.RELOAD:
+            pods = map_at(facts, "pods")
+            name = next(name for name in pods if name.endswith(f"-{given['broker']}"))
+            return {"pods": {**pods, name: {**map_at(pods, name), "shown": {}}}}
+        case _:
+            return after_issuing(KINDS, facts, CertificateDo(action.verb), str(given["kind"]))
+
+
+def _cluster(cluster: Mapping[str, Any], verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cluster once a controller votes no more, or again, or its metadata has a newer version."""
+    if verb == KafkaDo.RAISE_LEVEL:
+        return {**cluster, "level": given["level"]}
+    id_ = str(given["voter"])
+    voters, observers = dict(map_at(cluster, "voters")), dict(map_at(cluster, "observers"))
+    if verb == KafkaDo.REMOVE_VOTER:
+        voters.pop(id_, None)
+    else:
+        voters[id_] = given["directory"]
+        observers.pop(id_, None)
+    return {**cluster, "voters": voters, "observers": observers}
 
 
 def _throttled(brokers: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,20 +204,38 @@ def once_running(spec: KafkaSpec, owned: Owned, facts: Facts, ctx: Context) -> F
             "usableBytes": _ROOM,
             **map_at(registered, str(number)),
             "fenced": False,
+            **_known(spec, s.pods[number]),
         }
         for number in running
     }
+    emptied = [number for number in controllers if str(number) in voters and _is_empty(number, s)]
+    observers = {**map_at(known, "observers"), **{str(number): "new" for number in emptied}}
+    level = int(known.get("level") or LEVELS[spec.version])
     away = {number: {**each, "fenced": True} for number, each in registered.items() if number not in up}
     return {
         **facts,
         "error": "",
         "pods": {name: {"uid": pod["metadata"].get("uid"), "error": ""} for name, pod in pods.items()},
-        "cluster": {"id": s.cluster, "observers": {}, **known, "controller": controller, "voters": voters},
+        "cluster": {
+            "id": s.cluster, **known, "controller": controller, "voters": voters, "level": level,
+            "observers": observers, "caughtUp": sorted(map(int, observers)),
+        },
         "brokers": {**away, **up},
         "config": facts.get("config") or {"min.insync.replicas": str(min(2, spec.usual_replicas))},
         "topics": {key: _caught_up(each, running) for key, each in map_at(facts, "topics").items()},
         "moves": {},
     }  # fmt: skip
+
+
+def _is_empty(number: int, s: KafkaState) -> bool:
+    """Tell whether a controller begins on a volume that is new, though the cluster isn't."""
+    volume = s.volumes.get(number)
+    return s.is_formed and volume is not None and not volume.cluster and not volume.begins
+
+
+def _known(spec: KafkaSpec, pod: BrokerPod) -> dict[str, int]:
+    """Return the newest version of metadata that a broker will know, where it runs the image that the spec has."""
+    return {"knows": LEVELS[spec.version]} if pod.image == spec.broker_image else {}
 
 
 def _caught_up(topic: Mapping[str, Any], running: list[int]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _stop(broker: int, s: KafkaState, moving: Collection[Key]) -> BrokerStop:
 def _others_first(broker: int, s: KafkaState) -> Iterator[str]:
     """Yield what has to come first besides what partitions need.
 
-    A controller that came back with an empty volume observes, and votes no more: a voter stops only while most of the voters vote without it. One that is
+    A controller that came back with an empty volume observes until it is let in again: a voter stops only while most of the voters vote without it. One that is
     the only voter has nobody to wait for.
     """
     volume = s.volumes.get(broker)
@@ -64,7 +64,7 @@ def _others_first(broker: int, s: KafkaState) -> Iterator[str]:
         return
     left = [each for each in voters if each != str(broker) and each not in observers and s.is_up(int(each))]
     if 2 * len(left) <= len(voters):
-        yield f"the controllers would have no majority: of {len(voters)} voters, {len(left)} would vote without it (hint: have controllers that came back with an empty volume join again, by kafka-metadata-quorum.sh)"
+        yield f"the controllers would have no majority: of {len(voters)} voters, {len(left)} would vote without it"
 
 
 def _decision(found: BrokerStop, templates: Mapping[int, str], ctx: Context) -> str:

@@ -1,4 +1,4 @@
-"""What is to be done where brokers come or go: partitions move to those that are new, and off those that leave, a few at a time; a broker goes once nothing stands on it.
+"""What is to be done where brokers come or go, or topics are to have more or fewer replicas: partitions move to brokers that are new, and off those that leave, a few at a time; a broker goes once nothing stands on it.
 
 Where that is, is seen from Kafka each time: what stands where, and what is in flight. The status keeps only which brokers are being *filled*. Reassignments in flight that
 nobody here asks for come to their end; those that go elsewhere than is wanted now are cancelled.
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubectl_reconcile.module_api import Context, map_at, text_at
 from kubectl_reconcile.modules.kafka.names import fact_key, slot_of
 from kubectl_reconcile.modules.kafka.partitions.assignment import Assignment, Key, digest_of, listing, with_replicas
 from kubectl_reconcile.modules.kafka.partitions.batches import Batch, next_batch
 from kubectl_reconcile.modules.kafka.partitions.drain import drain, without_racks
-from kubectl_reconcile.modules.kafka.partitions.proposal import MoveProposal, estimate_s, propose
+from kubectl_reconcile.modules.kafka.partitions.proposal import MoveProposal, estimate_s, proposal_of, propose
+from kubectl_reconcile.modules.kafka.partitions.replicas import Resized, with_fewer, with_more
 from kubectl_reconcile.modules.kafka.partitions.wish import ALL_GOALS, MoveMode, Wish
 from kubectl_reconcile.modules.kafka.situation import KafkaState
 from kubectl_reconcile.modules.kafka.spec import KafkaSpec
@@ -29,7 +30,7 @@ from kubectl_reconcile.modules.kafka.topics import counted, size_text
 class MovePlan:
     """What moves for the sake of *filled* brokers or of those that are *leaving*; *settled* is where all stands once what is in flight has come to its end.
 
-    *pods* tells the pods of these brokers from others of the same names. *noted* are the brokers that the status keeps: those that aren't filled yet, and those that are being emptied, which would be filled again if they were to stay.
+    *pods* tells the pods of these brokers from others of the same names, or what topics were wished from what is wished of them later. *resized* are topics that get more or fewer replicas, for which nothing else moves; *stuck* are sentences on partitions that can't. *noted* are the brokers that the status keeps: those that aren't filled yet, and those that are being emptied, which would be filled again if they were to stay.
     """
 
     leaving: tuple[int, ...] = ()
@@ -38,10 +39,14 @@ class MovePlan:
     proposal: MoveProposal = field(default_factory=lambda: MoveProposal(""))
     noted: tuple[int, ...] = ()
     pods: str = ""
+    resized: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
 
     @property
     def occasion(self) -> str:
         """What it is for, as a part of an action's key: brokers that come again some day are another occasion."""
+        if self.resized:
+            return f"replicas-{self.pods}"
         return "-".join(map(str, (*(("to", *self.filled) if self.filled else ("off", *self.leaving)), self.pods)))
 
 
@@ -58,20 +63,34 @@ def holding(spec: KafkaSpec, s: KafkaState) -> tuple[int, ...]:
 def plan_of(spec: KafkaSpec, s: KafkaState, empty: Collection[int] = ()) -> MovePlan:
     """Return what is to move now: off brokers that leave first, then to those that are new; those that are to stay *empty* aren't filled."""
     if not s.is_told:
-        return MovePlan(noted=s.filling)
+        return MovePlan(noted=s.before.filling)
     settled = with_replicas(s.seen, {each.key: each.target for each in s.in_flight})
     going = leaving(spec, s)
     there = (number for number in range(spec.brokers) if number in s.registered and number not in empty)
     new = tuple(number for number in there if _is_new(number, s, settled))
     emptied = tuple(number for number in going if s.holds(number))
+    counts = {each.name: spec.replicas_of(each) for each in spec.topics}
+    fewer = with_fewer(settled, counts, going)
+    if fewer.wanted:
+        return _resized(s, going, settled, fewer, (*new, *emptied))
     if emptied:
         return MovePlan(going, (), settled, drain(settled, going).proposal, (*new, *emptied), _pods(going, s))
     filled = tuple(number for number in new if s.is_up(number))
     if not filled:
-        return MovePlan(going, (), settled, noted=new)
+        more = with_more(settled, counts, going)
+        return _resized(s, going, settled, replace(more, stuck=(*fewer.stuck, *more.stuck)), new)
     found = propose(settled, Wish(without_racks(settled, going, ALL_GOALS), MoveMode.ADD_BROKERS, filled))
     is_full = not found.moves and not found.problems and not s.moves
     return MovePlan(going, filled, settled, found, () if is_full else new, _pods(filled, s))
+
+
+def _resized(
+    s: KafkaState, going: tuple[int, ...], settled: Assignment, found: Resized, noted: tuple[int, ...]
+) -> MovePlan:
+    """Return what moves for the sake of topics alone; what it is for is the spec's generation."""
+    topics = tuple(sorted({key.topic for key in found.wanted}))
+    moves = proposal_of(settled, dict(found.wanted))
+    return MovePlan(going, (), settled, moves, noted, str(s.generation), topics, found.stuck)
 
 
 def _pods(brokers: tuple[int, ...], s: KafkaState) -> str:
@@ -80,7 +99,7 @@ def _pods(brokers: tuple[int, ...], s: KafkaState) -> str:
 
 
 def _is_new(number: int, s: KafkaState, settled: Assignment) -> bool:
-    return number in s.filling or (bool(settled.partitions) and not settled.held_by(number))
+    return number in s.before.filling or (bool(settled.partitions) and not settled.held_by(number))
 
 
 def move_steps(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> Iterator[KafkaStep]:
@@ -123,6 +142,8 @@ def asked_steps(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> Iterator[Kafk
 
 def refused_moves(spec: KafkaSpec, plan: MovePlan) -> Iterator[tuple[str, str]]:
     """Yield why nothing can move: a word and a sentence."""
+    for text in plan.stuck:
+        yield "ReplicasDiffer", f".spec.topics: not all topics can have as many replicas as they should: {text}"
     for problem in plan.proposal.problems[:1]:
         if not plan.filled:
             yield (

@@ -23,6 +23,8 @@ _SMALL = 1 << 14
 _MESSAGE_MAX = 400
 _VERSIONS: Mapping[str, tuple[str, int]] = {
     "AlterPartitionReassignments": ("admin", 0),
+    "AlterUserScramCredentials": ("admin", 0),
+    "ApiVersions": ("metadata", 3),
     "CreatePartitions": ("admin", 3),
     "CreateTopics": ("admin", 7),
     "DeleteTopics": ("admin", 6),
@@ -31,12 +33,17 @@ _VERSIONS: Mapping[str, tuple[str, int]] = {
     "DescribeLogDirs": ("admin", 4),
     "DescribeQuorum": ("admin", 2),
     "DescribeTopicPartitions": ("admin", 0),
+    "DescribeUserScramCredentials": ("admin", 0),
     "ElectLeaders": ("admin", 2),
     "IncrementalAlterConfigs": ("admin", 1),
     "ListPartitionReassignments": ("admin", 0),
+    "UpdateFeatures": ("admin", 1),
 }
 """Which version of each request is spoken; every broker that is run here knows it."""
-_UNREGISTER = 64
+_UNREGISTER, _ADD_VOTER, _REMOVE_VOTER = 64, 80, 81
+_TIMEOUT_MS = 20_000
+_TEXT_MAX = 300
+_ID_SIZE = 16
 
 
 class KafkaRefusedError(Exception):
@@ -81,15 +88,30 @@ class KafkaSession:
 
     async def unregister(self, broker: int) -> int:
         """Have the cluster forget a broker that is gone; return Kafka's code."""
+        return await self._told(_UNREGISTER, struct.pack(">i", broker))
+
+    async def remove_voter(self, cluster: str, voter: int, directory: str) -> int:
+        """Have a controller no longer counted among those that vote; return Kafka's code."""
+        return await self._told(_REMOVE_VOTER, _text(cluster) + struct.pack(">i", voter) + _id(directory))
+
+    async def add_voter(self, cluster: str, voter: int, directory: str, listener: tuple[str, str, int]) -> int:
+        """Have a controller vote, which the others reach at a *listener*: its name, host and port; return Kafka's code."""
+        name, host, port = listener
+        own = b"\x02" + _text(name) + _text(host) + struct.pack(">H", port) + b"\0"
+        who = _text(cluster) + struct.pack(">ii", _TIMEOUT_MS, voter) + _id(directory)
+        return await self._told(_ADD_VOTER, who + own)
+
+    async def _told(self, key: int, body: bytes) -> int:
+        """Send a request that kafka-python doesn't know, in its version 0; return the code of the answer, which begins as those of all of these do."""
         self._asked += 1
         client = _CLIENT.encode()
-        header = struct.pack(">hhih", _UNREGISTER, 0, self._asked, len(client)) + client + b"\0"
-        body = header + struct.pack(">i", broker) + b"\0"
-        await self.stream.write(struct.pack(">i", len(body)) + body)
+        header = struct.pack(">hhih", key, 0, self._asked, len(client)) + client + b"\0"
+        whole = header + body + b"\0"
+        await self.stream.write(struct.pack(">i", len(whole)) + whole)
         answer = await self._answered()
-        if len(answer) < _UNREGISTERED.size:
-            raise KafkaRefusedError("its answer to UnregisterBroker can't be read")
-        code: int = _UNREGISTERED.unpack_from(answer)[2]
+        if len(answer) < _CODED.size:
+            raise KafkaRefusedError(f"its answer to request {key} can't be read")
+        code: int = _CODED.unpack_from(answer)[2]
         return code
 
     async def _answered(self) -> bytes:
@@ -110,13 +132,38 @@ class KafkaSession:
         return taken
 
 
-_UNREGISTERED = struct.Struct(">ibxxxxh")
+_CODED = struct.Struct(">ibxxxxh")
 """Correlation, no tagged fields, a time that is of no interest, and a code."""
+
+
+def _text(text: str) -> bytes:
+    """Return a short text as requests have it: its length and one, then itself."""
+    written = text.encode()
+    if len(written) > _TEXT_MAX:
+        raise KafkaRefusedError(f"{text[:_TEXT_MAX]}… is too long for a request")
+    return (
+        bytes([len(written) + 1]) + written
+        if len(written) < 127
+        else bytes([(len(written) + 1) & 0x7F | 0x80, (len(written) + 1) >> 7]) + written
+    )
+
+
+def _id(text: str) -> bytes:
+    """Return the sixteen bytes of an id.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = bytes.fromhex(text.replace("-", ""))
+    if len(found) != _ID_SIZE:
+        raise ValueError(f"{text!r} isn't an id of {_ID_SIZE} bytes")
+    return found
 
 
 def load() -> None:
     """Import what messages are read and written by."""
-    importlib.import_module("kafka.protocol.admin")
+    for place in sorted({place for place, _ in _VERSIONS.values()}):
+        importlib.import_module(f"kafka.protocol.{place}")
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:

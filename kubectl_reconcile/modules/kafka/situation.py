@@ -24,15 +24,18 @@ from kubectl_reconcile.module_api import (
     actions_done,
     actions_failed,
     annotations_of,
+    awaits_node,
     condition_of,
     container_states,
+    first_variables,
     is_alive,
     is_ready,
     map_at,
     shortened,
     text_at,
 )
-from kubectl_reconcile.modules.kafka.names import BOOTSTRAP, CLUSTER, TEMPLATE, new_cluster_id, topic_of
+from kubectl_reconcile.modules.kafka.access.state import AccessState, access_of
+from kubectl_reconcile.modules.kafka.names import BOOTSTRAP, CLUSTER, TEMPLATE, TRUSTED, new_cluster_id, topic_of
 from kubectl_reconcile.modules.kafka.partitions.assignment import (
     Assignment,
     Broker,
@@ -47,7 +50,7 @@ _FAULT_MAX = 400
 
 @dataclass(frozen=True, slots=True)
 class BrokerPod:
-    """The pod of a broker. *answers* tells whether the broker does, *silence* why not; *fault* is what keeps the pod from running, if anything does."""
+    """The pod of a broker. *answers* tells whether the broker does, *silence* why not; *fault* is what keeps the pod from running, if anything does. *shown* tells whether it shows the certificate of its Secret, by listener, where that is known."""
 
     number: int
     slot: str
@@ -58,11 +61,29 @@ class BrokerPod:
     answers: bool = False
     silence: str = ""
     fault: str = ""
+    shown: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """The authorities that it trusts, by fingerprint."""
+        return frozenset(filter(None, annotations_of(self.manifest).get(TRUSTED, "").split(",")))
 
     @property
     def template(self) -> str:
         """The digest of what it was made by."""
         return annotations_of(self.manifest).get(TEMPLATE, "")
+
+    @property
+    def begins(self) -> str:
+        """The id of the cluster that its controller begins as one of the first, if it does."""
+        begun = first_variables(self.manifest, "initContainers")
+        return begun.get("CLUSTER_ID", "") if begun.get("BEGIN") in {"first", "alone"} else ""
+
+    @property
+    def image(self) -> str:
+        """The image that its broker runs."""
+        containers = map_at(self.manifest, "spec").get("containers") or [{}]
+        return str(containers[0].get("image") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +98,27 @@ class BrokerVolume:
     size: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class KafkaBefore:
+    """What the status says of before: *listed* are the topics of the spec that were there, *filling* the brokers that partitions were being moved to; *version* is the one that brokers ran, *level* the version of the cluster's metadata, 0 where none was known."""
+
+    listed: tuple[str, ...] = ()
+    filling: tuple[int, ...] = ()
+    version: str = ""
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTried:
+    """What was done before: the messages of actions that *failed* when they were last tried, by key, and the keys of those that are *done*, the oldest first."""
+
+    failed: Mapping[str, str] = field(default_factory=dict)
+    done: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class KafkaState:
-    """Everything that is known; what follows from it is worked out once. *registered* are brokers as the cluster knows them; *listed* are the topics of the spec that were there before, by the status; *failed* are the messages of actions that failed when they were last tried, by key, and *done* those that have run; *filling* are the brokers that partitions were being moved to."""
+    """Everything that is known; what follows from it is worked out once. *registered* are brokers as the cluster knows them; *generation* is that of the spec."""
 
     pods: Mapping[int, BrokerPod] = field(default_factory=dict)
     volumes: Mapping[int, BrokerVolume] = field(default_factory=dict)
@@ -90,11 +129,27 @@ class KafkaState:
     config: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, Any] = field(default_factory=dict)
     moves: Mapping[str, Any] = field(default_factory=dict)
-    listed: tuple[str, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)
-    done: tuple[str, ...] = ()
-    filling: tuple[int, ...] = ()
+    access: AccessState = field(default_factory=AccessState)
+    before: KafkaBefore = field(default_factory=KafkaBefore)
+    tried: KafkaTried = field(default_factory=KafkaTried)
     error: str = ""
+    generation: int = 0
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """The messages of actions that failed when they were last tried, by key."""
+        return self.tried.failed
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The keys of actions that have run, the oldest first."""
+        return self.tried.done
+
+    @property
+    def unclaimed(self) -> tuple[BrokerPod, ...]:
+        """The pods that were created without their volume claim and wait for it: whoever writes both was killed in between, or the claim was refused."""
+        waiting = (each for each in self.pods.values() if not each.is_going and awaits_node(each.manifest))
+        return tuple(each for each in waiting if each.number not in self.volumes)
 
     @property
     def is_told(self) -> bool:
@@ -106,6 +161,21 @@ class KafkaState:
         """The active controller, -1 where none is known."""
         found = self.quorum.get("controller")
         return found if isinstance(found, int) else -1
+
+    @property
+    def level(self) -> int:
+        """The version of the cluster's metadata, 0 where none is known yet."""
+        return _number(self.quorum.get("level")) or self.before.level
+
+    @property
+    def caught_up(self) -> frozenset[int]:
+        """The controllers that observe, and have all of the metadata."""
+        found = self.quorum.get("caughtUp")
+        return frozenset(each for each in found if isinstance(each, int)) if isinstance(found, list) else frozenset()
+
+    def knows(self, number: int) -> int:
+        """Return the newest version of the cluster's metadata that a broker knows, 0 where it hasn't said."""
+        return _number(self.registered.get(number, {}).get("knows"))
 
     def is_up(self, number: int) -> bool:
         """Tell whether a broker takes part: it answers, isn't going, and the cluster counts on it."""
@@ -205,22 +275,27 @@ def state_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> KafkaSta
         config=map_at(facts, "config"),
         topics={topic_of(key): each for key, each in map_at(facts, "topics").items()},
         moves={topic_of(key): each for key, each in map_at(facts, "moves").items()},
-        listed=_listed(cr),
-        failed=actions_failed(cr),
-        done=actions_done(cr),
-        filling=_filling(cr),
+        access=access_of(cr, facts),
+        before=_before(cr),
+        tried=KafkaTried(actions_failed(cr), actions_done(cr)),
         error=str(facts.get("error") or ""),
+        generation=_number(cr["metadata"].get("generation")),
     )
 
 
-def _filling(cr: Manifest) -> tuple[int, ...]:
-    found = map_at(cr, "status").get("filling")
-    return tuple(each for each in found if isinstance(each, int)) if isinstance(found, list) else ()
+def _before(cr: Manifest) -> KafkaBefore:
+    status = map_at(cr, "status")
+    listed, filling = map_at(status, "topics").get("managed"), status.get("filling")
+    return KafkaBefore(
+        listed=tuple(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else (),
+        filling=tuple(each for each in filling if isinstance(each, int)) if isinstance(filling, list) else (),
+        version=text_at(status, "version"),
+        level=_number(status.get("metadataVersion")),
+    )
 
 
-def _listed(cr: Manifest) -> tuple[str, ...]:
-    names = map_at(cr, "status", "topics").get("managed")
-    return tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()
+def _number(found: Any) -> int:
+    return found if isinstance(found, int) else 0
 
 
 def _pod(pod: Manifest, answer: Mapping[str, Any], ctx: Context) -> BrokerPod:
@@ -237,6 +312,7 @@ def _pod(pod: Manifest, answer: Mapping[str, Any], ctx: Context) -> BrokerPod:
         answers=is_it and not answer.get("error"),
         silence=str(answer.get("error") or "") if is_it else "",
         fault=_fault(pod),
+        shown={name: each is True for name, each in map_at(answer, "shown").items()} if is_it else {},
     )
 
 

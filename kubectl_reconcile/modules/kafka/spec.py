@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from kubectl_reconcile.module_api import Between, Manifest, SpecError, VolumeWish, bytes_of, spec_of
+from kubectl_reconcile.modules.kafka.access.listeners import USUAL, ListenerWish, check_listeners
+from kubectl_reconcile.modules.kafka.access.users import KafkaUser, check_users
 
 REPOSITORY = "docker.io/apache/kafka"
-VERSIONS = ("4.3.1",)
+LEVELS: Mapping[str, int] = {"4.2.1": 29, "4.3.1": 30}
+"""The versions of Kafka that are known here, the oldest first, each with the newest version of the cluster's metadata that it knows (``kafka-storage.sh version-mapping``)."""
 BROKERS_MAX = 100
 PARTITIONS_MAX = 10_000
 CONTROLLERS = (1, 3)
@@ -35,7 +38,7 @@ OWNED_CONFIG: Mapping[str, str] = {
             "listeners", "advertised.listeners", "listener.security.protocol.map", "inter.broker.listener.name",
             "security.inter.broker.protocol", "controller.listener.names", "early.start.listeners", "control.plane.listener.name",
         ),
-        "listeners are set by the module",
+        ".spec.listeners says how clients connect",
     ),
     **dict.fromkeys(
         ("controller.quorum.voters", "controller.quorum.bootstrap.servers", "controller.quorum.auto.join.enable"),
@@ -54,9 +57,8 @@ OWNED_CONFIG: Mapping[str, str] = {
 
 OWNED_PREFIXES: Mapping[str, str] = {
     "controller.quorum.": "controllers are set by the module",
-    "listener.name.": "listeners are set by the module",
-    "ssl.": "listeners with TLS aren't supported",
-    "sasl.": "listeners with SASL aren't supported",
+    **dict.fromkeys(("listener.name.", "ssl.", "sasl."), ".spec.listeners says how clients connect"),
+    **dict.fromkeys(("authorizer.", "principal."), "rights of users aren't supported"),
 }
 
 OWNED_TOPIC_CONFIG: Mapping[str, str] = {
@@ -114,6 +116,8 @@ class KafkaSpec:
     image: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
+    listeners: tuple[ListenerWish, ...] = USUAL
+    users: tuple[KafkaUser, ...] = ()
     topics: tuple[TopicWish, ...] = ()
     rebalance: RebalanceWish = field(default_factory=RebalanceWish)
     paused: bool = False
@@ -152,9 +156,9 @@ def kafka_spec(cr: Manifest) -> KafkaSpec:
         SpecError: it makes no sense; the field is named.
     """
     spec = spec_of(cr, KafkaSpec)
-    if spec.version not in VERSIONS:
+    if spec.version not in LEVELS:
         raise SpecError(
-            ".spec.version", f"must be a version that is known here, one of {', '.join(VERSIONS)}, not {spec.version!r}"
+            ".spec.version", f"must be a version that is known here, one of {', '.join(LEVELS)}, not {spec.version!r}"
         )
     if spec.controllers not in CONTROLLERS:
         raise SpecError(".spec.controllers", f"must be 1 or 3, not {spec.controllers}: two are worse than one")
@@ -172,6 +176,8 @@ def kafka_spec(cr: Manifest) -> KafkaSpec:
         if reason:
             raise SpecError(f".spec.config[{key}]", f"can't be set, since {reason} (hint: remove it)")
     _check_least(".spec.config[min.insync.replicas]", spec.config.get("min.insync.replicas"), spec.usual_replicas)
+    check_listeners(spec.listeners)
+    check_users(spec.users)
     _check_topics(spec)
     return spec
 

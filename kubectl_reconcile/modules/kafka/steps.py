@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from kubectl_reconcile.module_api import CertificateDo
+
 
 class KafkaDo(StrEnum):
     """What a step does."""
@@ -19,7 +21,7 @@ class KafkaDo(StrEnum):
     WAIT = "wait"
     """Something under way must come to its end."""
     STOP = "stop"
-    """Nobody but a person can go on."""
+    """Only a person can continue."""
     CREATE_PODS = "create-pods"
     """With their volumes, where there are none yet."""
     DELETE_POD = "delete-pod"
@@ -43,14 +45,39 @@ class KafkaDo(StrEnum):
     UNREGISTER = "unregister-broker"
     """Have the cluster forget a broker that is gone."""
     DELETE_VOLUME = "delete-volume"
+    REMOVE_VOTER = "remove-voter"
+    """Have a controller that lost its volume no longer counted among those that vote."""
+    ADD_VOTER = "add-voter"
+    RAISE_LEVEL = "raise-metadata-version"
+    """Have the cluster write its metadata in a newer version, for good."""
     ELECT = "elect-leaders"
     """Have partitions led by the brokers that they prefer."""
+    MAKE_AUTHORITY = "make-authority"
+    """This and the next five are steps on the Kafka's own certificates, see `CertificateDo`."""
+    ADD_AUTHORITY = "add-authority"
+    USE_AUTHORITY = "use-authority"
+    DROP_AUTHORITY = "drop-authority"
+    ISSUE = "issue"
+    TRUST = "trust"
+    MAKE_SECRET = "make-secret"  # noqa: S105 - a verb
+    """Make the Secret of a user, with a random password."""
+    SET_USER = "set-user"
+    """Have a user log in with the password of its Secret."""
+    LOCK_USER = "lock-user"
+    """Give a user a password that nobody knows."""
+    RELOAD = "reload-certificates"
+    """Have a broker read the certificates of its listeners again."""
 
 
-ACTIONS = frozenset(
+ON_OWN_SECRETS = frozenset(KafkaDo(each.value) for each in CertificateDo)
+"""Steps on the Kafka's own certificates."""
+ON_ACCESS = ON_OWN_SECRETS | {KafkaDo.MAKE_SECRET, KafkaDo.SET_USER, KafkaDo.LOCK_USER, KafkaDo.RELOAD}
+"""Steps on who gets to brokers."""
+ACTIONS = ON_ACCESS | frozenset(
     {
         KafkaDo.SET_CONFIG, KafkaDo.MAKE_TOPIC, KafkaDo.GROW_TOPIC, KafkaDo.SET_TOPIC, KafkaDo.DELETE_TOPIC,
         KafkaDo.ALLOW_RESTART, KafkaDo.ELECT, KafkaDo.ALLOW_MOVES, KafkaDo.MOVE, KafkaDo.CANCEL, KafkaDo.THROTTLE, KafkaDo.UNTHROTTLE, KafkaDo.UNREGISTER,
+        KafkaDo.RAISE_LEVEL, KafkaDo.REMOVE_VOTER, KafkaDo.ADD_VOTER,
     }
 )  # fmt: skip
 """Steps that aren't a matter of children."""

@@ -39,6 +39,7 @@ from kubectl_reconcile.modules.postgres.situation import (
     REPLICA,
     ROLE,
     SERVES,
+    SURPLUS,
     SYSTEM,
     TEMPLATE,
     Instance,
@@ -67,7 +68,7 @@ umask 077
 if [ "$BEGIN" = initdb ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
   rm -rf "$PGDATA.new"
   printf '%s\\n' "$PASSWORD" | initdb --pgdata="$PGDATA.new" --username=postgres --pwfile=/dev/stdin \\
-    --data-checksums --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8
+    --auth=scram-sha-256 $INITDB
   mv "$PGDATA.new" "$PGDATA"
 fi
 if [ -e "$PGDATA.rewinding" ]; then
@@ -166,6 +167,7 @@ class Begin(StrEnum):
 def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin, synchronous: str) -> Manifest:
     """Return the pod of a slot, which begins in this way; *synchronous* is whom its server waits for once it takes writes."""
     begun = {"BEGIN": begin.value, "PARAMETERS": parameter_lines(spec.parameters), "SYNCHRONOUS": synchronous}
+    begun |= {"INITDB": spec.initdb} if begin is Begin.INITDB else {}
     begun["HBA"] = hba_text(spec.hba, is_tls_required=spec.tls is not None and spec.tls.mode == "Require")
     return _pod(spec, ctx, slot, begun, "")
 
@@ -261,6 +263,7 @@ def _prepared_by(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[s
     password = {"secretKeyRef": {"name": secret_of(ctx, SUPERUSER), "key": "password"}}
     return [
         {"name": "BEGIN", "value": begun.get("BEGIN", "")},
+        {"name": "INITDB", "value": begun.get("INITDB", "")},
         {"name": "SOURCE", "value": source_at(f"{ctx.name()}.{ctx.namespace}.svc")},
         {"name": "SLOT", "value": slot_id(slot)},
         {"name": "PARAMETERS", "value": begun.get("PARAMETERS", "")},
@@ -273,13 +276,14 @@ def _prepared_by(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[s
     ]
 
 
-def source_at(hosts: str) -> str:
-    """Return how one connects who copies, follows or rewinds to a server: to the first of *hosts* that answers.
+def source_at(hosts: str, port: int = PORT, *, user: str = REPLICATOR) -> str:
+    """Return how one connects who copies, follows or rewinds to a server: to the first of *hosts* that answers. Without a *user* the environment names one.
 
     Whoever copies mostly listens, which would last forever where the other machine has gone silently; so it is asked for a sign of life, and given up after 15 s without.
     """
     alive = "keepalives_idle=5 keepalives_interval=5 keepalives_count=2 tcp_user_timeout=15000"
-    return f"host={hosts} port={PORT} user={REPLICATOR} connect_timeout=5 {alive}"
+    named = f" user={user}" if user else ""
+    return f"host={hosts} port={port}{named} connect_timeout=5 {alive}"
 
 
 def _replication_password(ctx: Context) -> dict[str, Any]:
@@ -298,7 +302,7 @@ def claim(
     system, major = str(told.get("system") or volume.system), str(told.get("major") or volume.major)
     role, rejoins = PRIMARY if is_primary else "", "true" if volume.rejoins else ""
     noted = {SYSTEM: system, MAJOR: major, ROLE: role, REJOINS: rejoins, KEPT: volume.kept_since}
-    noted[FULL] = "true" if volume.is_full else ""
+    noted |= {FULL: "true" if volume.is_full else "", SURPLUS: "true" if volume.is_surplus else ""}
     return volume_claim(ctx, claim_name(volume.slot), wanted, volume.size, noted)
 
 

@@ -3,13 +3,13 @@
 What the one next step is, ``decision`` says; here it becomes children (a pod more or less) or an action (a Secret, something within the
 server), whose precondition is looked at again right before it runs.
 
-Conditions: ``Available`` (the primary serves), ``Ready`` (all is as specified), ``Progressing`` (a step is under way), and ``Degraded`` where
-nobody but a person can go on.
+What is told of it, ``report`` says. Conditions: ``Available`` (the primary serves), ``Replicating`` (all replicas follow), ``Ready`` (all is as specified), ``Progressing`` (a step is under way), and
+``Degraded`` where only a person can continue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -39,8 +39,8 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile.modules.postgres import driver, outlook
 from kubectl_reconcile.modules.postgres.access.tls import in_effect, tls_told
-from kubectl_reconcile.modules.postgres.backup.beginning import filling_of, restore_children
 from kubectl_reconcile.modules.postgres.backup.upkeep import backups_of, claim_that_stays
+from kubectl_reconcile.modules.postgres.bootstrap.beginning import filling_children, filling_of
 from kubectl_reconcile.modules.postgres.children import (
     claim,
     disruption_budget,
@@ -49,10 +49,10 @@ from kubectl_reconcile.modules.postgres.children import (
     services,
     template_of,
 )
-from kubectl_reconcile.modules.postgres.decision import next_step, refusal_of, room_told
-from kubectl_reconcile.modules.postgres.handover import answered, noted
+from kubectl_reconcile.modules.postgres.decision import next_step, refusal_of
 from kubectl_reconcile.modules.postgres.membership import quorums
 from kubectl_reconcile.modules.postgres.reading import state_of
+from kubectl_reconcile.modules.postgres.report import conditions_of, status_of
 from kubectl_reconcile.modules.postgres.situation import (
     PRIMARY,
     REPLICA,
@@ -60,14 +60,14 @@ from kubectl_reconcile.modules.postgres.situation import (
     DatabaseState,
     Instance,
     InstanceVolume,
-    PrimaryHandover,
     claim_name,
-    lsn_text,
 )
 from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, database_spec, secrets_named
-from kubectl_reconcile.modules.postgres.steps import ACTIONS, DatabaseStep, NextDo
+from kubectl_reconcile.modules.postgres.steps import ACTIONS, DatabaseStep, NextDo, Purpose
 
 _EAGER_S, _BUSY_S, _IDLE_S = 0.1, 2.0, 15.0
+_LATE = "9999-12-31T23:59:59Z"
+"""The time of a preview's guess: all that only takes time has passed."""
 _PATIENCE = 5
 """Of the time for which clients have waited, which part passes at most before servers are asked again."""
 
@@ -114,7 +114,7 @@ class MyDatabase:
 
     def foresee(self, cr: Manifest, owned: Owned, facts: Facts) -> Facts:
         """Say what the servers will answer once they run."""
-        return outlook.once_running(database_spec(cr), owned, facts, Context("", "mydatabase", cr))
+        return outlook.once_running(database_spec(cr), owned, facts, Context(_LATE, "mydatabase", cr))
 
     def reconcile(self, cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Outcome:
         """Take the next step."""
@@ -133,15 +133,15 @@ class MyDatabase:
             untouched=untouched_in(children),
             keep_children=is_left,
             actions=tuple(_action(s, step)),
-            status={**_status(cr, s, step, ctx), **tls_told(spec), **backups.status},
-            conditions=(*_conditions(asked, s, step, ctx), *backups.conditions),
+            status={**status_of(cr, s, step, ctx), **tls_told(spec), **backups.status},
+            conditions=(*conditions_of(asked, s, step, ctx), *backups.conditions),
             warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1],))),
             requeue_after_s=min(_again_s(spec, s, step, ctx), backups.wait_s or _IDLE_S),
             urgent=_is_urgent(s, step),
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the pods; let go of the volumes, unless they are to go too."""
+        """End the pods; release the volumes, unless they are deleted too."""
         pods, found = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx)
         volumes = {**found.volumes, **found.kept}
         stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
@@ -193,7 +193,7 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
     yield from services(ctx)
     yield disruption_budget(ctx)
     yield from _claims(spec, s, step, ctx)
-    yield from restore_children(spec, s, step, ctx)
+    yield from filling_children(spec, s, step, ctx)
     for slot, instance in s.instances.items():
         if step.do in {NextDo.DELETE_POD, NextDo.SET_ASIDE} and step.about == slot:
             continue
@@ -224,15 +224,18 @@ def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Con
         if step.do is NextDo.DELETE_VOLUME and step.about == slot:
             continue
         is_set_aside = step.do is NextDo.SET_ASIDE and step.about == slot
-        volume = replace(known, kept_since=ctx.now, rejoins=False) if is_set_aside else known
+        is_surplus = step.why is Purpose.SCALING
+        aside = replace(known, kept_since=ctx.now, rejoins=False, is_surplus=is_surplus)
+        volume = aside if is_set_aside else known
         instance = s.instances.get(slot)
         if volume.is_going:
             yield named("v1", "PersistentVolumeClaim", claim_name(slot))
         else:
             is_it = slot == s.named_primary if len(s.writable) == 1 else volume.is_primary
             yield claim(spec.storage, ctx, volume, instance.answer if instance else {}, is_primary=is_it)
-    if step.do in {NextDo.CREATE_POD, NextDo.RESTORE} and step.about not in s.volumes:
-        yield claim(spec.storage, ctx, InstanceVolume(step.about), {}, is_primary=False)
+    is_new = step.do in {NextDo.CREATE_POD, NextDo.RESTORE} and step.about not in s.volumes
+    for slot in (*s.unclaimed, *((step.about,) if is_new else ())):
+        yield claim(spec.storage, ctx, InstanceVolume(slot), {}, is_primary=False)
 
 
 # --- actions --------------------------------------------------------------------------------------
@@ -279,7 +282,16 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 holds[f"databases.{given['database']}"] = s.databases.get(given["database"])
     is_decision = step.do is NextDo.FAIL_OVER
     is_once = is_decision or step.do is NextDo.CONFIRM_QUORUM
-    yield Action(step.key, step.do.value, step.text, given, holds, needs_approval=is_decision, repeats=not is_once)
+    yield Action(
+        step.key,
+        step.do.value,
+        step.text,
+        given,
+        holds,
+        needs_approval=is_decision,
+        repeats=not is_once,
+        asks_each_time="unended" in given,
+    )
 
 
 def _compared(s: DatabaseState) -> Iterator[tuple[str, Any]]:
@@ -289,107 +301,3 @@ def _compared(s: DatabaseState) -> Iterator[tuple[str, Any]]:
             yield f"pods.{each.slot}.uid", each.uid
             for name in (*_REACHED, "receives"):
                 yield f"pods.{each.slot}.{name}", each.answer.get(name)
-
-
-# --- status ---------------------------------------------------------------------------------------
-
-
-def _status(cr: Manifest, s: DatabaseState, step: DatabaseStep, ctx: Context) -> dict[str, Any]:
-    before = kept_status(cr)
-    primary = s.primary
-    serves = primary is not None and primary.serves and primary.is_writable
-    lost = step.do is NextDo.STOP and step.reason != "Paused" and not serves
-    known_handover = noted(s, step)
-    phase = "Failed" if lost else "Running" if serves else _phase(s, known_handover)
-    answer: Mapping[str, Any] = primary.answer if primary else {}
-    known = {
-        "currentPrimary": s.named_primary if s.is_formed or primary else "",
-        "systemID": s.system,
-        "version": str(answer.get("version") or before.get("version") or ""),
-        "timeline": answer.get("timeline") or before.get("timeline") or 0,
-        "targetPrimary": known_handover.to or (s.named_primary if s.is_formed or primary else ""),
-        "handover": _told(known_handover),
-        "synchronous": _noted_quorums(s, step, ctx),
-        "switchoverAnswered": answered(s, step),
-        "restoredFrom": s.filling.file or str(before.get("restoredFrom") or ""),
-    }
-    return {
-        "phase": phase,
-        "reason": step.text if step.do is NextDo.STOP else "",
-        "instances": [_line(each, s) for _, each in sorted(s.instances.items())],
-        "keptVolumes": [{"claim": claim_name(slot), "since": each.kept_since} for slot, each in sorted(s.kept.items())],
-        "readyInstances": sum(s.is_healthy(each) for each in s.instances.values()),
-        **{name: value for name, value in known.items() if value},
-    }
-
-
-def _noted_quorums(s: DatabaseState, step: DatabaseStep, ctx: Context) -> dict[str, Any]:
-    """Return by what rows may have been acknowledged, and how many have one now before it is."""
-    before, noted = s.synchronous, [each.told() for each in quorums(s)]
-    count = found if isinstance(found := before.get("revision"), int) else 0
-    since = str(before.get("since") or "")
-    if step.do is NextDo.NOTE_QUORUM:
-        since, count, noted = ctx.now, count + 1, list(step.parameters["quorums"])
-    return {"min": noted[-1]["min"], "quorums": noted, "since": since, "revision": count} if since else {}
-
-
-def _told(handover: PrimaryHandover) -> dict[str, Any]:
-    """Return a handover as a status keeps it."""
-    kind = "Failover" if handover.is_failover else "Switchover"
-    if not handover.is_noted:
-        return {}
-    timeline, position = handover.after or (0, None)
-    seen = {} if position is None else {"timeline": timeline, "checkpoint": lsn_text(position)}
-    return {
-        "to": handover.to,
-        "uid": handover.uid,
-        "kind": kind,
-        **seen,
-        **({"closed": True} if handover.is_closed else {}),
-    }
-
-
-def _phase(s: DatabaseState, handover: PrimaryHandover) -> str:
-    if handover.is_noted:
-        return "FailingOver" if handover.is_failover else "SwitchingOver"
-    return "Recovering" if s.is_formed else "Creating"
-
-
-def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
-    role = PRIMARY if instance.slot == s.named_primary else REPLICA
-    lag = map_at(s.followers, instance.slot).get("lagBytes")
-    if not s.writable and instance.slot in s.outage.lags:  # the last known one: it tells what a failover may lose
-        lag = s.outage.lags[instance.slot]
-    told = {"lagBytes": lag} if isinstance(lag, int) and role == REPLICA else {}
-    return {"pod": instance.slot, "role": role, "ready": s.is_healthy(instance), **told}
-
-
-def _conditions(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Condition]:
-    primary, (refused, why) = s.primary, refusal_of(spec, s, ctx)
-    if full := room_told(spec, s):
-        refused, why = "DiskFull", "; ".join(filter(None, (full, why)))
-    is_decision = step.do in {NextDo.STOP, NextDo.FAIL_OVER} and step.reason != "Paused"
-    if primary is not None and primary.serves and primary.is_writable:
-        yield Condition("Available", "True", "PrimaryServes", f"{primary.slot} serves")
-    else:
-        reason = step.reason or ("PrimaryNotServing" if s.is_formed else "Starting")
-        yield Condition("Available", "False", reason, step.text)
-    if step.do is NextDo.NOTHING and not refused:
-        yield Condition(
-            "Ready",
-            "True",
-            "AsSpecified",
-            f"{len(s.instances)} instances are as specified, {s.named_primary} the primary",
-        )
-    else:
-        yield Condition("Ready", "False", step.reason or refused or step.why.value, step.text or why)
-    at_it = step.do not in {NextDo.NOTHING, NextDo.STOP}
-    yield Condition("Progressing", "True" if at_it else "False", step.why.value, step.text if at_it else "")
-    if full and is_decision:
-        yield Condition("Degraded", "True", step.reason, f"{step.text}; {why}")
-    elif refused:
-        yield Condition("Degraded", "True", refused, why)
-    elif step.do in ACTIONS and (said := s.failed.get(step.key)):
-        yield Condition("Degraded", "True", "Refused", f"{step.text}: {said.removeprefix(f'{step.key}: ')}")
-    elif is_decision or step.reason == "InstanceFails":
-        yield Condition("Degraded", "True", step.reason, step.text)

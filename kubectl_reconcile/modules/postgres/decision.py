@@ -11,7 +11,7 @@ The order, each line only where those above are settled:
 6. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
 7. Servers offer TLS, with the certificate of the Secret. The primary is told who has to have a row before it is acknowledged, once that is noted. A switchover that somebody asks for begins.
 8. A replica whose log has what the primary's hasn't ends, so that it is rewound; where it can't be, its volume is set aside, see `rejoin`. Replicas that are
-   too many go: the pod, its replication slot, its volume. Never the primary.
+   too many go: the pod, its replication slot, its volume, which is kept unless the spec says otherwise. Never the primary.
 9. Users with their passwords, then databases.
 10. Parameters, and who gets in from where. A restart of the primary, where replicas can only follow it afterwards.
 11. Replication slots of all replicas. A replica that has ended comes back on its volume; one that doesn't follow yet is waited for.
@@ -19,6 +19,8 @@ The order, each line only where those above are settled:
     that has a replica hands over to it.
 13. Replicas that are too few: a slot, then a pod that begins with a copy of the primary's data.
 14. Rows are found to be acknowledged as the primary was told. Surplus replicas that are still ending are waited for. Volumes that were set aside for long enough go.
+
+Whoever is to take over, and is too far behind or has no room yet, is waited for while the lines below go on.
 
 Pure: a state and a spec in, a step out.
 """
@@ -29,7 +31,7 @@ from collections.abc import Iterator
 
 from kubectl_reconcile.module_api import Context, map_at, would_shrink
 from kubectl_reconcile.modules.postgres.access.tls import tls_awaited, tls_offered, tls_refused
-from kubectl_reconcile.modules.postgres.backup.beginning import restoring, seed_of
+from kubectl_reconcile.modules.postgres.bootstrap.beginning import filled, seed_of
 from kubectl_reconcile.modules.postgres.children import Begin
 from kubectl_reconcile.modules.postgres.contents import (
     access_set,
@@ -49,7 +51,7 @@ from kubectl_reconcile.modules.postgres.handover import (
     switchover_refused,
 )
 from kubectl_reconcile.modules.postgres.membership import members, quorum_refused
-from kubectl_reconcile.modules.postgres.rejoin import come_back, given_up, rejoining, unrewindable, why_not
+from kubectl_reconcile.modules.postgres.rejoin import come_back, given_up, rejoining, retained, unrewindable, why_not
 from kubectl_reconcile.modules.postgres.situation import (
     DatabaseState,
     Instance,
@@ -59,6 +61,7 @@ from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, s
 from kubectl_reconcile.modules.postgres.steps import (
     ABSENT,
     OK,
+    PATIENT,
     SETTLED,
     DatabaseStep,
     NextDo,
@@ -77,10 +80,13 @@ def next_step(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Contex
     """Return the one step to take now; *template* is the digest that pods are to have."""
     if spec.paused:
         return DatabaseStep(NextDo.STOP, Purpose.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
-    for source in _ORDER:
-        for step in source(spec, s, template, ctx):
+    found = (step for source in _ORDER if (step := next(source(spec, s, template, ctx), None)))
+    patient: DatabaseStep | None = None
+    for step in found:
+        if step.reason not in PATIENT:
             return step
-    return SETTLED
+        patient = patient or step
+    return patient or SETTLED
 
 
 def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[str, str]:
@@ -169,9 +175,9 @@ def _first(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context)
     if s.is_formed or s.instances:
         return
     seed = seed_of(s, ctx)
-    if spec.from_backup:
-        yield from restoring(spec.from_backup, s, seed, ctx)
-        text = f"create {seed}, the first instance, on what was restored"
+    if spec.filled_from:
+        yield from filled(spec.filled_from, s, seed, ctx)
+        text = f"create {seed}, the first instance, on what is there now"
         yield DatabaseStep(NextDo.CREATE_POD, Purpose.CREATING, text, seed, begin=Begin.PRIMARY)
     text = f"create {seed}, the first instance"
     yield DatabaseStep(NextDo.CREATE_POD, Purpose.CREATING, text, seed, begin=Begin.INITDB)
@@ -193,7 +199,7 @@ def _back(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
 def _primary_back(spec: MyDatabaseSpec, s: DatabaseState, why: Purpose) -> DatabaseStep:
     slot = s.named_primary
     if slot in s.volumes:
-        begin = Begin.PRIMARY if s.is_formed or spec.from_backup else Begin.INITDB
+        begin = Begin.PRIMARY if s.is_formed or spec.filled_from else Begin.INITDB
         return DatabaseStep(NextDo.CREATE_POD, why, f"create {slot} on its volume", slot, begin=begin)
     others = sorted(s.instances)
     way = (
@@ -238,9 +244,11 @@ def _surplus(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
             yield DatabaseStep(NextDo.DELETE_POD, Purpose.SCALING, text, slot)
         if slot_id(slot) in s.slots:
             yield _dropped(slot, s, ctx)
-        if slot in s.volumes:
+        if slot in s.volumes and spec.deletion_policy == "Delete":
             text = f"delete the volume of {slot}, which is no replica any more"
             yield DatabaseStep(NextDo.DELETE_VOLUME, Purpose.SCALING, text, slot)
+        if slot in s.volumes:
+            yield retained(spec, slot)
     for name in sorted(s.slots):
         slot = ctx.name("0")[:-1] + name.rpartition("_")[2]
         if slot in s.instances and slot not in wanted:

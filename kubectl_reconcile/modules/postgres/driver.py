@@ -3,7 +3,7 @@
 The superuser logs in with the password of its Secret, by SCRAM, in sessions that can't write while observing. Passwords reach a server as
 verifiers alone, so that none is in its log. Facts hold neither: of a password they say whether it is the one of its Secret.
 
-Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read, and otherwise whether it is the one that is shown), full (whether there is no room left on its volume), settings, unloaded (whether these have changed since they were read),
+Facts: ``secrets`` by name (ok, absent, or what is wrong with it); ``pods`` by name (uid, recovery, system, major, version, timeline, checkpointed (the timeline of the last checkpoint), synchronous (whom it waits for), hba (the digest of the file that says who gets in), checkpoint (where the last one stands, of one that takes writes), tls (whether it is on, whether the pod has seen the Secret, whether that has changed since it was read, and otherwise whether it is the one that is shown), full (whether there is no room left on its volume), around (how far its log goes, to the 256 MiB below), settings, unloaded (whether these have changed since they were read),
 restarts, pending, error);
 ``writable``, the instances that take writes, in one line, without those that are to end where there are others; of the first of these, ``roles`` and ``databases`` so far as the spec names them, ``followers`` (who streams
 from it, and how far behind, coarsely), replication ``slots``, and ``forks``, where its log left each timeline before its own. What changes all the time, such as positions in the log, isn't
@@ -20,8 +20,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive
-from kubectl_reconcile.modules.postgres.access.driver import CERTIFICATE, KEY, offer_tls, shows
+from kubectl_reconcile.module_api import Action, Context, Facts, Io, Manifest, SilentPodError, is_alive, password_worth
+from kubectl_reconcile.modules.postgres.access.driver import offer_tls, shows
 from kubectl_reconcile.modules.postgres.children import PORT
 from kubectl_reconcile.modules.postgres.server.protocol import (
     PostgresError,
@@ -32,101 +32,40 @@ from kubectl_reconcile.modules.postgres.server.protocol import (
     literal,
     verifier,
 )
+from kubectl_reconcile.modules.postgres.server.questions import (
+    ACCESS,
+    ACTING,
+    BLOCKS,
+    BLOCKS_TO_TAKE_OVER,
+    DISK_FULL,
+    INSTANCE,
+    INSTANCE_SHAPE,
+    LOG_END,
+    LOG_NAME,
+    LOOKING,
+    MOVING,
+    NO_SESSION,
+    REWINDING,
+    ROOM,
+    TLS_STALE,
+    TLS_THERE,
+    WITHIN,
+    WITHIN_SHAPE,
+)
 from kubectl_reconcile.modules.postgres.server.session import PostgresSession, answer_of
 from kubectl_reconcile.modules.postgres.server.wal import TAIL, closed_at
-from kubectl_reconcile.modules.postgres.situation import LAG_LEAST, lsn_of, lsn_text
+from kubectl_reconcile.modules.postgres.situation import LAG_LEAST, around, lsn_of, lsn_text
 from kubectl_reconcile.modules.postgres.spec import (
     SUPERUSER,
     MyDatabaseSpec,
+    copied_by,
     database_spec,
     parts_of,
     secret_of,
 )
 from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, NextDo
 
-_INSTANCE = """select json_build_object(
-  'recovery', pg_is_in_recovery(),
-  'system', (select system_identifier::text from pg_control_system()),
-  'timeline', greatest((select timeline_id from pg_control_checkpoint()),
-      (select max(('x' || left(name, 8))::bit(32)::int) from pg_ls_waldir() where name ~ '^[0-9A-F]{{24}}$')),
-  'checkpointed', (select timeline_id from pg_control_checkpoint()),
-  'lsn', case when pg_is_in_recovery()
-      then greatest(coalesce(pg_last_wal_receive_lsn(), '0/0'), coalesce(pg_last_wal_replay_lsn(), '0/0'))::text else '' end,
-  'receives', exists (select from pg_stat_wal_receiver where status = 'streaming') or exists (select from pg_stat_activity
-      where backend_type = 'startup' and coalesce(wait_event, '') not in ('RecoveryWalStream', 'RecoveryRetrieveRetryInterval', 'RecoveryPause')),
-  'checkpoint', case when pg_is_in_recovery() then '' else (select checkpoint_lsn::text from pg_control_checkpoint()) end,
-  'synchronous', current_setting('synchronous_standby_names'),
-  'version', current_setting('server_version'),
-  'major', (current_setting('server_version_num')::int / 10000)::text,
-  'tls', json_build_object('on', current_setting('ssl') = 'on', 'seen', {files}, 'stale', coalesce({changed}, false)),
-  'hba', coalesce(encode(sha256(pg_read_binary_file(current_setting('hba_file'), 0, 65536, true)), 'hex'), ''),
-  'unloaded', pg_conf_load_time() < (pg_stat_file('postgresql.auto.conf')).modification,
-  'settings', (select coalesce(json_object_agg(name, setting), '{{}}') from pg_file_settings where sourcefile like '%/postgresql.auto.conf'),
-  'restarts', (select coalesce(json_agg(name order by name), '[]') from pg_settings where context = 'postmaster'
-      and (name = any (array[{names}]::text[]) or name in (select name from pg_file_settings where sourcefile like '%/postgresql.auto.conf'))),
-  'limits', (select json_object_agg(name, setting::int) from pg_settings where name in
-      ('max_connections', 'max_worker_processes', 'max_prepared_transactions', 'max_locks_per_transaction')),
-  'pending', (select coalesce(json_agg(name order by name), '[]') from pg_settings where pending_restart))"""
-_WITHIN = """select json_build_object(
-  'roles', (select coalesce(json_object_agg(rolname, json_build_object('verifier', rolpassword, 'login', rolcanlogin,
-      'superuser', rolsuper, 'createDatabase', rolcreatedb, 'replication', rolreplication,
-      'rewinds', has_function_privilege(rolname, 'pg_read_binary_file(text, bigint, bigint, boolean)', 'execute'))), '{{}}') from pg_authid where rolname = any (array[{users}]::name[])),
-  'databases', (select coalesce(json_object_agg(datname, pg_get_userbyid(datdba)), '{{}}') from pg_database
-      where datname = any (array[{databases}]::name[])),
-  'followers', (select coalesce(json_object_agg(application_name, json_build_object('state', state,
-      'lag', coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0))), '{{}}') from pg_stat_replication where application_name <> 'copy'),
-  'slots', (select coalesce(json_object_agg(slot_name, json_build_object('active', active, 'status', wal_status)), '{{}}')
-      from pg_replication_slots where slot_type = 'physical'),
-  'forks', (select coalesce(json_object_agg(line[1], line[2]), '{{}}') from regexp_matches(
-      pg_read_file('pg_wal/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '.history', 0, 65536, true),
-      '^\\s*([0-9]+)\\s+([0-9A-F]+/[0-9A-F]+)', 'gn') line))"""
-_ACCESS = """do $$ begin
-  execute format('copy (select unnest(string_to_array(%L, chr(10)))) to %L', {text}, current_setting('hba_file'));
-  perform pg_reload_conf();
-end $$"""
-"""The file is written and read again in one go, whatever happens to whoever asks for it."""
-_INSTANCE_SHAPE = {
-    **dict.fromkeys(("system", "version", "major", "lsn", "checkpoint", "synchronous", "hba"), str), "recovery": bool, "receives": bool, "unloaded": bool, "timeline": int, "checkpointed": int,
-    **dict.fromkeys(("settings", "limits", "tls"), dict), **dict.fromkeys(("restarts", "pending"), list),
-}  # fmt: skip
-_WITHIN_SHAPE = dict.fromkeys(("roles", "databases", "followers", "slots", "forks"), dict)
-_TLS_THERE = " and ".join(f"(pg_stat_file('{file}', true)).size is not null" for file in (CERTIFICATE, KEY))
-_TLS_STALE = f"pg_conf_load_time() < (pg_stat_file('{KEY}', true)).modification + interval '1 s'"
-"""Files have their time to the second: what was read within the second in which they came may be what was there before."""
-_MOVING = ("lsn", "receives", "closed")
-_LOG_END = """select encode(pg_read_binary_file('pg_wal/' || {name}, greatest(till - {most}, 0), least(till, {most}), true), 'hex')
-  from (select (ends - 1) % size + 1 as till, (ends - 1) / size as number, 4294967296 / size as each
-    from (select {end}::bigint as ends, pg_size_bytes(current_setting('wal_segment_size')) as size) sizes) place"""
-_LOG_NAME = "lpad(upper(to_hex({timeline}::bigint)), 8, '0') || lpad(upper(to_hex(number / each)), 8, '0') || lpad(upper(to_hex(number % each)), 8, '0')"
-_REWINDING = (
-    "pg_catalog.pg_ls_dir(text, boolean, boolean)", "pg_catalog.pg_stat_file(text, boolean)", "pg_catalog.pg_read_binary_file(text)",
-    "pg_catalog.pg_read_binary_file(text, bigint, bigint, boolean)",
-)  # fmt: skip
-"""What pg_rewind asks of the server that it rewinds to."""
 _CONFIRM_TRIES, _CONFIRM_S = 20, 0.2
-_ROOM = "with taken as materialized (select repeat('x', 8192) as block from generate_series(1, {blocks})) select count(block) from taken"
-"""Writes so many blocks to a temporary file, which standbys may, too: PostgreSQL doesn't say otherwise how much room there is."""
-_BLOCKS, _BLOCKS_TO_TAKE_OVER = 128, 4096
-"""A mebibyte; and as much as two segments of log, of one who may be promoted: it begins another one then."""
-_DISK_FULL, _NO_SESSION = "53100", "could not write init file"
-"""What is said where there is no room; the latter of sessions that aren't let in, without a code of its own."""
-_LOOKING = {
-    "default_transaction_read_only": "on",
-    "statement_timeout": "2500",
-    "work_mem": "64",
-    "temp_file_limit": "-1",
-    "temp_tablespaces": "",
-    "log_temp_files": "-1",
-    "log_min_messages": "fatal",
-}
-_ACTING = {
-    "default_transaction_read_only": "off",
-    "statement_timeout": "20000",
-    "synchronous_commit": "local",
-    "log_statement": "none",
-    "log_min_duration_statement": "-1",
-    "log_min_error_statement": "panic",
-}
 
 
 # --- looking --------------------------------------------------------------------------------------
@@ -136,11 +75,11 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     """Return what the servers say, each asked at the same time, and what Secrets hold."""
     spec, ctx = database_spec(cr), Context("", "mydatabase", cr)
     users = {secret_of(ctx, each): each for each in spec.roles}
-    held = await _passwords(io, (secret_of(ctx, SUPERUSER), *users))
+    held = await _passwords(io, (secret_of(ctx, SUPERUSER), *users, *filter(None, (copied_by(cr),))))
     pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and (pod.get("status") or {}).get("podIP")]
     password = held[secret_of(ctx, SUPERUSER)]
     names = [pod["metadata"]["name"] for pod in pods]
-    question = _INSTANCE.format(names=", ".join(map(literal, spec.parameters)), files=_TLS_THERE, changed=_TLS_STALE)
+    question = INSTANCE.format(names=", ".join(map(literal, spec.parameters)), files=TLS_THERE, changed=TLS_STALE)
     looks = (_look(io, name, password, question) for name in names)
     answers = dict(zip(names, await asyncio.gather(*looks), strict=True))
     going = {pod["metadata"]["name"] for pod in pods if pod["metadata"].get("deletionTimestamp")}
@@ -164,7 +103,7 @@ async def observe(cr: Manifest, io: Io) -> Facts:
 
 def _at_rest(name: str, answer: Mapping[str, Any], followers: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a server says without what changes all the time: how far its log goes stays where it follows nobody."""
-    moving = _MOVING if name in followers or not answer.get("recovery") else _MOVING[1:]
+    moving = MOVING if name in followers or not answer.get("recovery") else MOVING[1:]
     return {key: value for key, value in answer.items() if key not in moving}
 
 
@@ -183,19 +122,13 @@ async def _certificate(io: Io, spec: MyDatabaseSpec) -> dict[str, str]:
     values = await io.secret(spec.tls.secret_name)
     if values is None:
         return {spec.tls.secret_name: ABSENT}
-    from kubectl_reconcile.modules.postgres.access.certificates import tls_worth  # noqa: PLC0415 - cryptography is loaded where it is needed
+    from kubectl_reconcile.certificates.given import tls_worth  # noqa: PLC0415 - cryptography is loaded where it is needed
 
     return {spec.tls.secret_name: await asyncio.to_thread(tls_worth, values, datetime.now(UTC))}
 
 
 def _worth(password: str | None) -> str:
-    if password is None:
-        return ABSENT
-    if not password:
-        return "lacks the key password (hint: put one in, or delete the Secret: it is recreated)"
-    if not (password.isascii() and password.isprintable()):
-        return "has a password with other characters than printable ASCII (hint: put in another)"
-    return OK
+    return ABSENT if password is None else password_worth({"password": password})
 
 
 def _roles(roles: Mapping[str, Any], passwords: Mapping[str, str | None]) -> dict[str, Any]:
@@ -219,8 +152,9 @@ def _follower(each: Mapping[str, Any]) -> dict[str, Any]:
 async def _look(io: Io, name: str, password: str | None, question: str) -> dict[str, Any]:
     """Return what a server says of itself; ``error`` where it says nothing."""
     try:
-        async with _session(io, name, password, _LOOKING) as session:
-            answer = answer_of(await session.ask(question), _INSTANCE_SHAPE)
+        async with _session(io, name, password, LOOKING) as session:
+            answer = answer_of(await session.ask(question), INSTANCE_SHAPE)
+            answer["around"] = around(answer.pop("flushed") or answer["lsn"])
             closed = {"closed": await _closed(session, answer)} if answer["recovery"] else {}
             full, known = await _is_full(session, answer), answer["tls"]
             # Last of all: the session may be lost by this, see `shows`.
@@ -237,14 +171,14 @@ async def _is_full(session: PostgresSession, answer: Mapping[str, Any]) -> bool:
     """Tell whether there is no room left where a server has its data."""
     may_take_over = answer["recovery"] and not answer["receives"]
     try:
-        await session.ask(_ROOM.format(blocks=_BLOCKS_TO_TAKE_OVER if may_take_over else _BLOCKS))
+        await session.ask(ROOM.format(blocks=BLOCKS_TO_TAKE_OVER if may_take_over else BLOCKS))
     except PostgresError as error:
         return _says_full(error)
     return False
 
 
 def _says_full(error: Exception) -> bool:
-    return isinstance(error, PostgresError) and (error.code == _DISK_FULL or _NO_SESSION in str(error))
+    return isinstance(error, PostgresError) and (error.code == DISK_FULL or NO_SESSION in str(error))
 
 
 async def _closed(session: PostgresSession, answer: Mapping[str, Any]) -> str:
@@ -253,8 +187,8 @@ async def _closed(session: PostgresSession, answer: Mapping[str, Any]) -> str:
     if answer["receives"] or not end:
         return ""
     try:
-        name = _LOG_NAME.format(timeline=answer["timeline"])
-        found = await session.ask(_LOG_END.format(name=name, end=end, most=TAIL))
+        name = LOG_NAME.format(timeline=answer["timeline"])
+        found = await session.ask(LOG_END.format(name=name, end=end, most=TAIL))
     except PostgresError:
         return ""
     at = closed_at(_bytes_of(found), end)
@@ -275,8 +209,8 @@ def _bytes_of(rows: Sequence[Sequence[str | None]]) -> bytes:
 async def _within(io: Io, spec: MyDatabaseSpec, name: str, password: str | None) -> Mapping[str, Any]:
     users = ", ".join(map(literal, spec.roles))
     databases = ", ".join(literal(each.name) for each in spec.databases)
-    async with _session(io, name, password, _LOOKING) as session:
-        return answer_of(await session.ask(_WITHIN.format(users=users, databases=databases)), _WITHIN_SHAPE)
+    async with _session(io, name, password, LOOKING) as session:
+        return answer_of(await session.ask(WITHIN.format(users=users, databases=databases)), WITHIN_SHAPE)
 
 
 @asynccontextmanager
@@ -325,14 +259,14 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         return ""  # a decision, which the next pass finds in the journal
     own = secret_of(ctx, SUPERUSER)
     password = (await _passwords(io, (own,)))[own]
-    async with _session(io, str(given["instance"]), password, _ACTING) as session:
+    async with _session(io, str(given["instance"]), password, ACTING) as session:
         match action.verb:
             case NextDo.SET_USER:
                 await _set_user(session, io, ctx, given)
             case NextDo.SET_PARAMETERS:
                 await _set_parameters(session, given)
             case NextDo.SET_ACCESS:
-                await session.ask(_ACCESS.format(text=literal(str(given["hba"]))))
+                await session.ask(ACCESS.format(text=literal(str(given["hba"]))))
             case NextDo.SET_TLS:
                 await offer_tls(session, io, str(given["instance"]))
             case NextDo.SET_QUORUM:
@@ -379,7 +313,7 @@ async def _set_user(session: PostgresSession, io: Io, ctx: Context, given: Mappi
     ]
     await session.ask(f"{'alter' if found else 'create'} role {identifier(user)} {' '.join(options)}")
     if given.get("rewinds"):
-        await session.ask(f"grant execute on function {', '.join(_REWINDING)} to {identifier(user)}")
+        await session.ask(f"grant execute on function {', '.join(REWINDING)} to {identifier(user)}")
 
 
 async def _set_quorum(session: PostgresSession, setting: str) -> None:

@@ -1,7 +1,7 @@
 """How a replica takes over from a primary that is away, which may lose what it hadn't received: a failover.
 
 Only from a primary that is *known to have ended*: its pod is gone, which Kubernetes says once its node has ended it. One whose server answers nobody, not its own
-node's probe either, is deleted first. While the node doesn't say that it has ended, nobody is promoted: a server that can't be reached may take
+node's probe either, is deleted first. While the node hasn't reported that it has ended, nobody is promoted: a server that can't be reached may take
 writes, unless a person says so: once its pod should have ended by now, that is offered, as a decision of its own. Pods never restart by themselves, and the old primary's is only recreated once somebody else takes writes, as a standby.
 
 1. The primary hasn't served for as long as the spec says, though its pod was recreated meanwhile where it could be. What may be lost is nothing, where those that answer are enough of a
@@ -69,7 +69,7 @@ def _offer_beside(s: DatabaseState, old: Instance, best: Instance, ctx: Context)
     """Return the offer to leave a primary behind of which nobody knows that it has ended."""
     step = _offer(s, best, ctx, f"unended {old.uid}")
     warning = f"{old.slot} was to end and its node doesn't say that it has: it may still take writes of clients that reach it, and these are lost; "
-    return replace(step, text=f"{warning}{step.text}")
+    return replace(step, text=f"{warning}{step.text}", parameters={**step.parameters, "unended": old.uid})
 
 
 def _offer(s: DatabaseState, best: Instance, ctx: Context, besides: str = "") -> DatabaseStep:

@@ -55,7 +55,7 @@ def switchover_refused(s: DatabaseState, there: list[str]) -> tuple[str, str]:
 
 
 def is_granted(s: DatabaseState) -> bool:
-    """Tell whether the wish of somebody for another primary was dealt with; what becomes of that one later is another matter."""
+    """Tell whether the wish of somebody for another primary was handled; what happens to that one later is another matter."""
     return s.handover.wish in {s.handover.granted, s.named_primary}
 
 
@@ -67,7 +67,7 @@ def handed_over(s: DatabaseState, to: str, what_for: str, ctx: Context) -> Itera
     if behind := map_at(s.followers, to).get("lagBytes"):
         yield wait(f"{to}, which is to take over{what_for}, is up to {behind} bytes behind", "ReplicaBehind", s)
     if not s.has_room(to):
-        yield wait(f"{to}, which is to take over{what_for}, has no room left on its volume", "DiskFull", s)
+        yield wait(f"{to}, which is to take over{what_for}, has no room left on its volume", "ReplicaFull", s)
     if (s.handover.to, s.handover.uid) != (to, old.uid):
         text = f"checkpoint {old.slot}, before {to} takes over{what_for}"
         parameters = {"instance": old.slot}
@@ -77,7 +77,7 @@ def handed_over(s: DatabaseState, to: str, what_for: str, ctx: Context) -> Itera
 
 
 def answered(s: DatabaseState, step: DatabaseStep) -> str:
-    """Return the wish that was dealt with after *step*: it came true, or was given up for somebody whose log goes further."""
+    """Return the wish that was handled after *step*: it came true, or was given up for somebody whose log goes further."""
     wish, before = s.handover.wish, s.handover
     is_given_up = not s.writable and before.is_noted and wish == before.to and step.target not in {"", wish}
     return wish if is_given_up or is_granted(s) else ""

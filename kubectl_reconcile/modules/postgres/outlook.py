@@ -20,7 +20,7 @@ from kubectl_reconcile.modules.postgres.situation import (
     lsn_text,
     slot_id,
 )
-from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, secret_of
+from kubectl_reconcile.modules.postgres.spec import SUPERUSER, MyDatabaseSpec, copied_by, secret_of
 from kubectl_reconcile.modules.postgres.steps import ABSENT, OK, NextDo
 
 _NEW = "new"
@@ -139,7 +139,7 @@ def once_running(spec: MyDatabaseSpec, owned: Owned, facts: Facts, ctx: Context)
 
 def _secrets(spec: MyDatabaseSpec, ctx: Context) -> tuple[str, ...]:
     own = (secret_of(ctx, each) for each in (SUPERUSER, *spec.roles))
-    return (*own, *((spec.tls.secret_name,) if spec.tls else ()))
+    return (*own, *((spec.tls.secret_name,) if spec.tls else ()), *filter(None, (copied_by(ctx.cr),)))
 
 
 def _quiet(pods: Mapping[str, Any], s: DatabaseState) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from kubectl_reconcile.modules.postgres.situation import (
     PRIMARY,
     REJOINS,
     ROLE,
+    SURPLUS,
     SWITCHOVER,
     SYSTEM,
     DatabaseState,
@@ -222,4 +223,5 @@ def _volume(claim: Manifest) -> InstanceVolume:
         kept_since=shortened(noted.get(KEPT, ""), _SINCE_MAX),
         capacity=str(map_at(claim, "status", "capacity").get("storage") or ""),
         is_full=bool(noted.get(FULL)),
+        is_surplus=bool(noted.get(SURPLUS)),
     )

@@ -7,6 +7,7 @@
    primary's data, on a volume of its own.
    So it is of one that was away until the primary threw away what it needs: log is kept for it within limits, so that it never fills the primary's disk.
 5. Once all replicas follow, a volume that was set aside is deleted, after as many hours as the spec says.
+   So it is of those of replicas that aren't wanted any more: they are kept as well, and nobody begins on them.
 
 All of that only where the spec asks for failovers: whoever promotes by hand decides by hand, too.
 
@@ -26,7 +27,7 @@ from kubectl_reconcile.modules.postgres.spec import FailoverWish, MyDatabaseSpec
 from kubectl_reconcile.modules.postgres.steps import DatabaseStep, NextDo, Purpose, wait
 
 KEPT_MAX = 3
-"""Volumes that are kept at most: beyond, none is set aside, so that no fault fills the disks."""
+"""Volumes that are kept at most of instances that others replace: beyond, none is set aside, so that no fault fills the disks."""
 _HOUR_S = 3600
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _REWOUND_S = 600.0
@@ -41,7 +42,7 @@ def rejoining(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Conte
         instance = s.instances.get(slot)
         if slot == s.named_primary or slot not in s.volumes or (instance is not None and instance.is_going):
             continue
-        if (why := _hopeless(s, slot, ctx)) and len(s.kept) < KEPT_MAX:
+        if (why := _hopeless(s, slot, ctx)) and len(s.replaced) < KEPT_MAX:
             yield _set_aside(spec.failover, slot, why)
         if instance is not None and instance.is_diverged and not _was_rewound(instance):
             text = f"delete {slot}, whose log has what that of {s.named_primary} hasn't, {_reached(instance)}; it comes back rewound"
@@ -93,10 +94,10 @@ def unrewindable(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance) -> 
 
 def _full(s: DatabaseState) -> str:
     """Return why nobody begins in the place of one that can't follow, empty where somebody may."""
-    if len(s.kept) < KEPT_MAX:
+    if len(s.replaced) < KEPT_MAX:
         return ""
-    kept = ", ".join(claim_name(each) for each in sorted(s.kept))
-    return f"; no other begins in its place, since {len(s.kept)} old volumes are kept already (hint: delete of these what you don't need: {kept})"
+    kept = ", ".join(claim_name(each) for each in sorted(s.replaced))
+    return f"; no other begins in its place, since {len(s.replaced)} old volumes are kept already (hint: delete of these what you don't need: {kept})"
 
 
 def _hopeless(s: DatabaseState, slot: str, ctx: Context) -> str:
@@ -126,6 +127,13 @@ def _was_rewound(instance: Instance) -> bool:
 
 def _reached(instance: Instance) -> str:
     return f"up to {instance.answer.get('lsn')} on timeline {instance.answer.get('timeline')}"
+
+
+def retained(spec: MyDatabaseSpec, slot: str) -> DatabaseStep:
+    """Return what keeps the volume of a replica that isn't wanted any more."""
+    until = f"for {spec.failover.keep_old_volumes_hours} h" if spec.failover else "until somebody deletes it"
+    text = f"set the volume of {slot} aside, which is no replica any more; it is kept {until} (.spec.deletionPolicy is Retain)"
+    return DatabaseStep(NextDo.SET_ASIDE, Purpose.SCALING, text, slot)
 
 
 def _age_s(since: str, now: str) -> float:

@@ -19,9 +19,10 @@ from typing import Any
 from kubectl_reconcile.module_api import (
     Manifest,
     annotations_of,
+    awaits_node,
     container_states,
+    first_variables,
     map_at,
-    maps_in,
 )
 
 PREFIX = "example.com/"
@@ -38,6 +39,8 @@ REJOINS = f"{PREFIX}rejoins"
 """On volumes: its log may have what the primary's hasn't, so that it is rewound before it follows."""
 KEPT = f"{PREFIX}kept-since"
 """On volumes: since when it has been set aside. No instance runs on it."""
+SURPLUS = f"{PREFIX}surplus"
+"""On volumes: it has been set aside since its replica isn't wanted any more."""
 FULL = f"{PREFIX}full"
 """On volumes: there was no room left when somebody last said."""
 SERVES = f"{PREFIX}serves"
@@ -45,6 +48,7 @@ SERVES = f"{PREFIX}serves"
 
 LAG_LEAST = 16 << 20
 """Bytes below which a lag isn't told apart from none."""
+_ROUNDED = (1 << 28) - 1
 SWITCHOVER = f"{PREFIX}switchover-to"
 """On a MyDatabase: the instance that somebody wants to be the primary, once."""
 
@@ -141,16 +145,14 @@ class Instance:
     @property
     def begun(self) -> Mapping[str, str]:
         """How it began: the variables of its first container that are its own."""
-        first = next(iter(maps_in(map_at(self.manifest, "spec").get("initContainers"))), {})
-        pairs = ((str(each.get("name")), each.get("value")) for each in maps_in(first.get("env")))
-        return {name: str(value) for name, value in pairs if value is not None}
+        return first_variables(self.manifest, "initContainers")
 
 
 @dataclass(frozen=True, slots=True)
 class PrimaryHandover:
     """What earlier passes noted of one instance that takes over from another: *to* whom, and the *uid* of the pod that was the primary until then.
 
-    *is_failover* tells whether the primary is left behind. *wish* is whom somebody asks for; *granted* is the wish that was dealt with already.
+    *is_failover* tells whether the primary is left behind. *wish* is whom somebody asks for; *granted* is the wish that was handled already.
     *after* is where that primary's last checkpoint stood that was seen, as timeline and position; *is_closed* tells that whoever takes over had its log to the end.
     """
 
@@ -184,7 +186,7 @@ class Outage:
 class InstanceVolume:
     """A volume claim. *system* is the database whose data it holds, empty where none was seen on it; *size* is what is asked for, in bytes.
 
-    *rejoins* tells whether its log may have what the primary's hasn't, as long as its instance doesn't follow; *kept_since* when it was set aside, empty where it wasn't.
+    *rejoins* tells whether its log may have what the primary's hasn't, as long as its instance doesn't follow; *kept_since* when it was set aside, empty where it wasn't; *is_surplus* whether that was since its replica isn't wanted any more.
     *capacity* is what it has by now, empty where nobody says; *is_full* tells whether there was no room left when its instance last said.
     """
 
@@ -198,6 +200,7 @@ class InstanceVolume:
     kept_since: str = ""
     capacity: str = ""
     is_full: bool = False
+    is_surplus: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,17 @@ class DatabaseState:
     def kept(self) -> dict[str, InstanceVolume]:
         """The volumes that were set aside."""
         return {slot: each for slot, each in self.claimed.items() if each.kept_since}
+
+    @property
+    def replaced(self) -> dict[str, InstanceVolume]:
+        """The volumes that were set aside since no replica can be made of them."""
+        return {slot: each for slot, each in self.kept.items() if not each.is_surplus}
+
+    @property
+    def unclaimed(self) -> tuple[str, ...]:
+        """The slots of pods that were created without their volume claim and wait for it: whoever writes both was killed in between, or the claim was refused."""
+        waiting = (each for each in self.ordered if not each.is_going and awaits_node(each.manifest))
+        return tuple(each.slot for each in waiting if each.slot not in self.claimed)
 
     @property
     def is_formed(self) -> bool:
@@ -301,6 +315,12 @@ def lsn_of(text: str) -> int | None:
     """Return a position in the log as a number, None where it is none: PostgreSQL writes it as two, in hexadecimal."""
     found = _LSN.fullmatch(text)
     return (int(found[1], 16) << 32) + int(found[2], 16) if found else None
+
+
+def around(text: str) -> str:
+    """Return a position in the log to the 256 MiB below, so that it changes seldom; empty where *text* is none."""
+    position = lsn_of(text)
+    return "" if position is None else lsn_text(position & ~_ROUNDED)
 
 
 def lsn_text(position: int) -> str:

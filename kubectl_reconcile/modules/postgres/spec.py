@@ -25,7 +25,8 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile.modules.postgres.access.hba import HbaRule, check_rules
 from kubectl_reconcile.modules.postgres.access.spec import TlsWish
-from kubectl_reconcile.modules.postgres.backup.spec import BackupWish, BootstrapWish, FromBackup
+from kubectl_reconcile.modules.postgres.backup.spec import BackupWish, FromBackup
+from kubectl_reconcile.modules.postgres.bootstrap.spec import BootstrapWish, FromCluster, InitdbWish
 
 REPOSITORY = "docker.io/library/postgres"
 MAJORS = (14, 15, 16, 17, 18)
@@ -149,9 +150,15 @@ class MyDatabaseSpec(DatabaseAccess):
         return self.replicas > 1 or self.backup is not None
 
     @property
-    def from_backup(self) -> FromBackup | None:
-        """The backup that it begins with, None where it begins empty."""
-        return self.bootstrap.from_backup if self.bootstrap else None
+    def filled_from(self) -> FromBackup | FromCluster | None:
+        """The backup or the server that it begins with, None where it begins empty."""
+        return (self.bootstrap.from_backup or self.bootstrap.from_cluster) if self.bootstrap else None
+
+    @property
+    def initdb(self) -> str:
+        """What ``initdb`` is told of a database that begins empty."""
+        wanted = self.bootstrap.initdb if self.bootstrap else None
+        return (wanted or InitdbWish()).words(self.version)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -197,8 +204,8 @@ def database_spec(cr: Manifest) -> MyDatabaseSpec:
     check_rules(spec.hba, {SUPERUSER, REPLICATOR})
     if spec.backup:
         spec.backup.check()
-    if spec.from_backup:
-        spec.from_backup.check()
+    if spec.bootstrap:
+        spec.bootstrap.check(spec.version, text_at(cr, "metadata", "name"))
     return spec
 
 
@@ -254,6 +261,14 @@ def secrets_named(cr: Manifest) -> Select:
     ctx = Context("", "mydatabase", cr)
     users = (each.get("name") for each in maps_in(map_at(cr, "spec").get("users")))
     known = (name for name in users if isinstance(name, str) and re.fullmatch(NAME, name) and len(name) <= NAME_MAX)
-    certificate = text_at(cr, "spec", "tls", "secretName")
     names = (secret_of(ctx, name) for name in (SUPERUSER, REPLICATOR, *known))
-    return Select(names=(*names, *((certificate,) if certificate else ())))
+    others = (text_at(cr, "spec", "tls", "secretName"), copied_by(cr))
+    return Select(names=(*names, *filter(None, others)))
+
+
+def copied_by(cr: Manifest) -> str:
+    """Return the Secret of the server that a database begins with a copy of, empty once there is a database."""
+    source = map_at(cr, "spec", "bootstrap", "fromCluster")
+    if text_at(cr, "status", "systemID"):
+        return ""
+    return FromCluster(text_at(source, "database"), secret_name=text_at(source, "secretName")).secret

@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kubectl_reconcile.module_api import Context
+from kubectl_reconcile.module_api import SECRET_ABSENT, SECRET_EXPIRED, SECRET_OK, Context
 from kubectl_reconcile.modules.postgres.children import Begin, parameter_lines
 from kubectl_reconcile.modules.postgres.situation import DatabaseState, Instance
 from kubectl_reconcile.modules.postgres.spec import MyDatabaseSpec, secret_of
 
-OK, ABSENT = "ok", "absent"
-"""What is known of a Secret; anything else says what is wrong with it."""
-EXPIRED = "has a certificate that expired on"
-"""How it begins what is said of a Secret with a certificate that would do otherwise."""
+OK, ABSENT, EXPIRED = SECRET_OK, SECRET_ABSENT, SECRET_EXPIRED
+"""What is known of a Secret; anything else says what is wrong with it, and begins so where a certificate would do otherwise."""
 
 
 class NextDo(StrEnum):
@@ -29,7 +27,7 @@ class NextDo(StrEnum):
     WAIT = "wait"
     """Something under way must come to its end."""
     STOP = "stop"
-    """Nobody but a person can go on."""
+    """Only a person can continue."""
     CREATE_POD = "create-pod"
     """With its volume, where it has none yet."""
     DELETE_POD = "delete-pod"
@@ -39,7 +37,7 @@ class NextDo(StrEnum):
     FORGET_RESTORE = "forget-restore"
     """Delete the Job of a restore that failed."""
     SET_ASIDE = "set-aside"
-    """Keep a volume of which no replica can be made, and end its pod."""
+    """Keep a volume of which no replica can be made, or none is wanted, and end its pod."""
     MAKE_SECRET = "make-secret"  # noqa: S105 - a verb
     SET_USER = "set-user"
     """Make a user, or set its password and what it may."""
@@ -121,6 +119,8 @@ class DatabaseStep:
         return f"{self.do.value}-{self.about.replace('_', '-')}"
 
 
+PATIENT = frozenset({"ReplicaBehind", "ReplicaFull"})
+"""What whoever is to take over is waited for, while everything else goes on."""
 SETTLED = DatabaseStep(NextDo.NOTHING, Purpose.SETTLED, "")
 
 
@@ -150,14 +150,17 @@ def ended(instance: Instance, s: DatabaseState) -> Iterator[DatabaseStep]:
         text = f"delete {instance.slot}, which has ended{fault}; it comes back on its volume"
         yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
     if instance.has_ended:
-        text = f"{instance.slot} ended right after it was created, and is recreated in half a minute: {instance.fault}"
+        hint = " (hint: correct .spec.bootstrap.initdb)" if not s.is_formed and "initdb: " in instance.fault else ""
+        text = f"{instance.slot} ended right after it was created, and is recreated in half a minute: {instance.fault}{hint}"
         yield wait(text, "InstanceFails", s)
 
 
 def unable(spec: MyDatabaseSpec, instance: Instance, s: DatabaseState, template: str) -> Iterator[DatabaseStep]:
     """Yield the end of an instance that doesn't run and isn't as specified any more, so that it may run as it is specified now."""
-    written = instance.begun.get("PARAMETERS", "") == parameter_lines(spec.parameters)
-    if not instance.answer and not instance.is_ready and (instance.template != template or not written):
+    begun = instance.begun
+    is_current = begun.get("PARAMETERS", "") == parameter_lines(spec.parameters)
+    is_current = is_current and begun.get("INITDB", "") in {"", spec.initdb} and instance.template == template
+    if not instance.answer and not instance.is_ready and not is_current:
         text = f"delete {instance.slot}, which doesn't run and isn't as specified any more; it comes back on its volume"
         yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
 

@@ -1,1 +1,1 @@
-"""What stands in for container images: programs of this machine, and how those that are missing can be had."""
+"""What stands in for container images: programs of this machine, and how to get those that are missing."""

@@ -1,7 +1,7 @@
 """Which programs of this machine an image name stands for.
 
 Vocabulary: an *image* is a folder of programs that come first on PATH, what is run where a container names no command, and the
-folders of the machine that can be seen besides the system's own; a *recipe* says how the programs of one image can be had.
+folders of the machine that can be seen besides the system's own; a *recipe* says how to get the programs of one image.
 
 An image is known by the last part of its repository and by its tag, without the ``v`` and the build that registries add:
 ``quay.io/coreos/etcd:v3.6.16`` and ``registry.k8s.io/etcd:3.6.16-0`` are both etcd 3.6.16. Digests are refused: nothing here has one.
@@ -20,7 +20,7 @@ from kubectl_reconcile.go_programs import GoBuildError, Log
 from kubectl_reconcile.sandbox.errors import BuildError
 from kubectl_reconcile.sandbox.images.etcd_programs import ETCD_VERSIONS, etcd
 from kubectl_reconcile.sandbox.images.image import Image, ImageError, Recipe
-from kubectl_reconcile.sandbox.images.kafka_programs import KAFKA, KAFKA_VERSION
+from kubectl_reconcile.sandbox.images.kafka_programs import KAFKA_VERSIONS, kafka
 from kubectl_reconcile.sandbox.images.postgres_programs import POSTGRES
 
 _REFERENCE = re.compile(r"(?:.*/)?(?P<name>[^/:@]+)(?::(?P<tag>[^/:@]+))?")
@@ -35,7 +35,7 @@ def parsed(reference: str) -> tuple[str, str]:
     """
     match = _REFERENCE.fullmatch(reference)
     if match is None:
-        raise ImageError(f"{reference}: process pods know images by name and tag, and nothing by a digest")
+        raise ImageError(f"{reference}: process pods find images by name and tag, not by digest")
     tag = match["tag"] or ""
     version = _TAG.fullmatch(tag)
     return match["name"], version[1] if version else tag
@@ -53,12 +53,12 @@ def find(reference: str, environ: Mapping[str, str] = os.environ) -> Image:
         raise ImageError(f"no programs stand in for {reference}; there are some for {', '.join(known)}")
     image = recipe.image(version, environ)
     if image is None:
-        raise ImageError(f"the programs for {reference} aren't there (hint: {recipe.how(version)})")
+        raise ImageError(f"the programs for {reference} are missing (hint: {recipe.how(version)})")
     return image
 
 
 def _known(reference: str) -> tuple[str, Recipe | None]:
-    """Return the version that *reference* asks for, and how its programs can be had."""
+    """Return the version that *reference* asks for, and how to get its programs."""
     name, version = parsed(reference)
     return version, recipes().get((name, version)) or recipes().get((name, ""))
 
@@ -85,7 +85,7 @@ def build(log: Log, *, only: str = "", environ: Mapping[str, str] = os.environ) 
         _, recipe = _known(only)
         hint = recipe.how(only.partition(":")[2]) if recipe else ""
         raise BuildError(
-            f"there is no image {only} that could be built", hint or "do without a name to build all there are"
+            f"there is no image {only} that could be built", hint or "leave out the name to build all images"
         )
     return sorted(image for image, recipe in wanted.items() if _is_built(image, recipe, log, environ, must=bool(only)))
 
@@ -130,5 +130,5 @@ _RECIPES: Mapping[tuple[str, str], Recipe] = {
     ("python", ""): Recipe(_python, _always_there),
     **{("etcd", version): etcd(version) for version in ETCD_VERSIONS},
     ("postgres", ""): POSTGRES,
-    ("kafka", KAFKA_VERSION): KAFKA,
+    **{("kafka", version): kafka(version) for version in KAFKA_VERSIONS},
 }

@@ -15,7 +15,7 @@ _ETCD_PARTS = ("etcd", "etcdctl", "etcdutl")
 
 
 def etcd(version: str) -> Recipe:
-    """Return how the programs of this *version* can be had."""
+    """Return how to get the programs of this *version*."""
     program = GoProgram(
         f"etcd {version}",
         _ETCD / f"v{version.replace('.', '_')}",

@@ -1,4 +1,4 @@
-"""What an image is here: programs of this machine, and how they can be had."""
+"""What an image is here: programs of this machine, and how to get them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the programs of one image can be had."""
+    """How to get the programs of one image."""
 
     image: Callable[[str, Mapping[str, str]], Image | None]
     """Return it at a version, None where its programs aren't there."""

@@ -15,8 +15,8 @@ from kubectl_reconcile.go_programs import Log
 from kubectl_reconcile.sandbox.errors import BuildError
 from kubectl_reconcile.sandbox.images.image import Image, Recipe
 
-KAFKA_VERSION = "4.3.1"
-"""What Maven is told for ``${kafka.version}``."""
+KAFKA_VERSIONS = ("4.2.1", "4.3.1")
+"""Two minors, so that an upgrade can be tried."""
 
 _POM = Path(__file__).with_name("kafka") / "pom.xml"
 _TOOLS = {
@@ -38,34 +38,40 @@ exec java ${{KAFKA_HEAP_OPTS:--Xmx256m}} ${{KAFKA_JVM_PERFORMANCE_OPTS:--XX:+Use
 _LONGEST_S = 1200
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def kafka(version: str) -> Recipe:
+    """Return how to get the programs of this *version*."""
+
+    def image(_: str, environ: Mapping[str, str]) -> Image | None:
+        home = _home(version, environ)
+        if not home.is_dir() or not shutil.which("java", path=environ.get("PATH", os.defpath)):
+            return None
+        return Image(programs=(home / "bin",), command=("kafka-server-start.sh",), folders=(home,))
+
+    how = f"kubectl reconcile sandbox build --image kafka:{version}, which takes Java 17 and Maven, as in apt install maven"
+    return Recipe(image, lambda _: how, lambda log, environ: _build(version, log, environ), _lacks)
+
+
+def _home(version: str, environ: Mapping[str, str]) -> Path:
     digest = hashlib.sha256(
-        f"{KAFKA_VERSION}{_POM.read_text(encoding='utf-8')}{_SCRIPT}{sorted(_TOOLS.items())}".encode()
+        f"{version}{_POM.read_text(encoding='utf-8')}{_SCRIPT}{sorted(_TOOLS.items())}".encode()
     ).hexdigest()
     return cache_dir(environ) / "images" / "kafka" / f"build-{digest[:16]}"
 
 
-def _image(_: str, environ: Mapping[str, str]) -> Image | None:
-    home = _home(environ)
-    if not home.is_dir() or not shutil.which("java", path=environ.get("PATH", os.defpath)):
-        return None
-    return Image(programs=(home / "bin",), command=("kafka-server-start.sh",), folders=(home,))
-
-
-def _build(log: Log, environ: Mapping[str, str]) -> None:
+def _build(version: str, log: Log, environ: Mapping[str, str]) -> None:
     """Fetch Kafka and all it needs. A build is published by renaming a finished folder: it is there completely or not at all.
 
     Raises:
         BuildError: Maven can't have it.
     """
-    home = _home(environ)
+    home = _home(version, environ)
     if home.is_dir():
         return
     home.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log(f"fetching Kafka {KAFKA_VERSION} into {home} (54 MB the first time)")
+    log(f"fetching Kafka {version} into {home} (54 MB the first time)")
     with tempfile.TemporaryDirectory(dir=home.parent, prefix="unfinished-") as folder:
         made = Path(folder, "made")
-        _fetch(Path(folder), made / "lib", environ)
+        _fetch(version, Path(folder), made / "lib", environ)
         (made / "bin").mkdir()
         for name, tool in _TOOLS.items():
             script = made / "bin" / f"{name}.sh"
@@ -75,14 +81,14 @@ def _build(log: Log, environ: Mapping[str, str]) -> None:
             made.rename(home)
 
 
-def _fetch(folder: Path, jars: Path, environ: Mapping[str, str]) -> None:
+def _fetch(version: str, folder: Path, jars: Path, environ: Mapping[str, str]) -> None:
     shutil.copy(_POM, folder)
     command = [
         "mvn",
         "--batch-mode",
         "--quiet",
         "dependency:copy-dependencies",
-        f"-Dkafka.version={KAFKA_VERSION}",
+        f"-Dkafka.version={version}",
         "-DincludeScope=runtime",
         f"-DoutputDirectory={jars}",
     ]
@@ -92,7 +98,7 @@ def _fetch(folder: Path, jars: Path, environ: Mapping[str, str]) -> None:
             text=True, errors="replace", check=False, timeout=_LONGEST_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise BuildError(f"Maven took longer than {_LONGEST_S} s", "is the registry that it asks slow?") from None
+        raise BuildError(f"Maven took longer than {_LONGEST_S} s", "is its registry slow?") from None
     if done.returncode:
         raise BuildError(
             "Maven can't fetch Kafka", "check the network and Maven's settings", output=done.stdout[-2000:]
@@ -103,10 +109,3 @@ def _lacks(environ: Mapping[str, str]) -> str:
     path = environ.get("PATH", os.defpath)
     missing = [what for program, what in (("mvn", "Maven"), ("java", "Java")) if not shutil.which(program, path=path)]
     return f"there is no {' and no '.join(missing)} on PATH" if missing else ""
-
-
-def _how(_: str) -> str:
-    return f"kubectl reconcile sandbox build --image kafka:{KAFKA_VERSION}, which takes Java 17 and Maven, as in apt install maven"
-
-
-KAFKA = Recipe(_image, _how, _build, _lacks)

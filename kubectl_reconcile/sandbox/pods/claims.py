@@ -1,4 +1,4 @@
-"""Gives each PersistentVolumeClaim of our class a folder, and deletes the folder when the claim has gone."""
+"""Gives each PersistentVolumeClaim of our class a folder, says that it has grown when more is asked for, and deletes the folder when the claim has gone."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ class Claims:
                 for claim in self._claims.values()
                 if claim["spec"].get("storageClassName") in ours and not claim["spec"].get("volumeName")
             ]
-            done = [await _done(one) for one in [*wanting, *map(self._reclaim, list(self._volumes.values()))]]
+            grown = [work for claim in self._claims.values() if (work := self._growing(claim))]
+            done = [await _done(one) for one in [*wanting, *grown, *map(self._reclaim, list(self._volumes.values()))]]
             if not all(done):
                 await asyncio.sleep(_RETRY_S)
                 self._changed.set()
@@ -119,6 +120,21 @@ class Claims:
         except RefusedError as error:
             if error.status != 409:  # seen twice before it was bound
                 raise
+
+    def _growing(self, claim: Object) -> Coroutine[Any, Any, None] | None:
+        """Return what gives a claim the room that it asks for by now, None where it has that. A folder has no size: it is told alone."""
+        name, wanted = claim["spec"].get("volumeName"), claim["spec"]["resources"]["requests"]["storage"]
+        volume = next((one for one in self._volumes.values() if one["metadata"]["name"] == name), None)
+        has = claim.get("status", {}).get("capacity", {}).get("storage")
+        is_ours = volume is not None and folder_of(volume, self._folder) is not None
+        return self._grow(claim, wanted) if is_ours and has not in {None, wanted} else None
+
+    async def _grow(self, claim: Object, wanted: str) -> None:
+        meta = claim["metadata"]
+        room = {"capacity": {"storage": wanted}}
+        await self._api.patch(f"{_VOLUMES}/{claim['spec']['volumeName']}", {"spec": room})
+        path = f"/api/v1/namespaces/{meta['namespace']}/persistentvolumeclaims/{meta['name']}/status"
+        await self._api.patch(path, {"status": room})
 
     async def _reclaim(self, volume: Object) -> None:
         annotations, spec = volume["metadata"].get("annotations", {}), volume["spec"]

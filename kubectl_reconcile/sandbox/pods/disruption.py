@@ -1,4 +1,4 @@
-"""Breaks and mends pods that run as processes, for those who want to see what becomes of it.
+"""Breaks and repairs pods that run as processes, for those who want to see what happens to it.
 
 The pods are found by asking the runtime, so this works without the API server and without the nodelet; of a pod that isn't found
 the API server is asked, so that what is said is true.
@@ -100,4 +100,4 @@ class Disruption:
         except CallError as error:
             raise SandboxError(str(error)) from error
         except OSError as error:
-            raise SandboxError("no pods run as processes in this sandbox", "see how it is: sandbox status") from error
+            raise SandboxError("no pods run as processes in this sandbox", "check it with: sandbox status") from error

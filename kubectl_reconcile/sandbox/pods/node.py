@@ -80,6 +80,7 @@ def storage_class() -> dict[str, Any]:
         "provisioner": PROVISIONER,
         "volumeBindingMode": "Immediate",
         "reclaimPolicy": "Delete",
+        "allowVolumeExpansion": True,
     }
 
 

@@ -132,9 +132,7 @@ class Nodelet:
                 try:
                     self._tend(uid, pod)
                 except Exception:  # noqa: BLE001 - an odd pod mustn't end the others
-                    _LOG.exception(
-                        "pod %s/%s can't be understood", pod["metadata"]["namespace"], pod["metadata"]["name"]
-                    )
+                    _LOG.exception("pod %s/%s can't be parsed", pod["metadata"]["namespace"], pod["metadata"]["name"])
             for uid in self._workers.keys() - self._pods.keys():
                 self._later(self._workers.pop(uid).abandon())
             await self._seen.wait()
@@ -179,7 +177,7 @@ class Nodelet:
                 self._routes_changed.set()
                 continue
             except Exception:  # noqa: BLE001 - nor may an odd Service; the table is as it was until it changes
-                _LOG.exception("Services and their names stay as they were: one of them can't be understood")
+                _LOG.exception("Services and their names stay as they were: one of them can't be parsed")
                 continue
             if answer["complaints"] and answer["complaints"] != last:
                 _LOG.warning("routes: %s", "; ".join(answer["complaints"]))

@@ -28,7 +28,7 @@ Say = Callable[[str, str, str], None]
 
 
 class PodContainers:
-    """The containers of the pod that *folder* belongs to; *known* is what the runtime tells of it, *wake* is called on a change."""
+    """The containers of the pod that *folder* belongs to; *known* is what the runtime reports about it, *wake* is called on a change."""
 
     def __init__(
         self,

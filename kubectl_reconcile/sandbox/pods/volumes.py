@@ -174,7 +174,7 @@ def mounts(
     What the API server holds can't be written to, whatever the mount says.
 
     Raises:
-        ConfigError: a subPath leads out of its volume.
+        ConfigError: a subPath is outside its volume.
     """
     made = {volume["name"] for volume in declared if is_made(volume)}
     found = []
@@ -188,7 +188,7 @@ def mounts(
         sub_path = each.get("subPath") or expanded(each.get("subPathExpr", ""), variables, "subPathExpr")
         if sub_path:
             if sub_path.startswith("/") or ".." in sub_path.split("/"):
-                raise ConfigError(f"subPath {sub_path} leads out of volume {name}")
+                raise ConfigError(f"subPath {sub_path} is outside volume {name}")
             mount["part"] = sub_path  # links in there are followed by who mounts it
         found.append(mount)
     return found

@@ -90,7 +90,7 @@ class PodWorker:
                 except (RefusedError, CallError, OSError) as error:
                     _LOG.warning("%s: %s", self._label, error)
                     again_s = time.time() + _RETRY_S
-                except Exception:  # noqa: BLE001 - a fault of ours, or an odd pod: it can still be mended, and deleted
+                except Exception:  # noqa: BLE001 - a fault of ours, or an odd pod: it can still be fixed, and deleted
                     _LOG.exception("%s: something is wrong with this pod", self._label)
                     again_s = time.time() + _FAULT_S
                 await self._sleep(again_s)
@@ -219,4 +219,4 @@ class PodWorker:
                 try:
                     await self._folder.refresh()
                 except (RefusedError, ConfigError, OSError) as error:
-                    _LOG.info("%s: what its volumes hold stays as it is: %s", self._label, error)
+                    _LOG.info("%s: the content of its volumes isn't updated: %s", self._label, error)

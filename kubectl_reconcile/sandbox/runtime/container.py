@@ -240,7 +240,7 @@ def _part_of(volume: str, part: str) -> str:
 
 def _check_within(top: str, path: str, part: str) -> None:
     if os.path.commonpath([top, path]) != top:
-        raise OSError(f"subPath {part} leads out of its volume")
+        raise OSError(f"subPath {part} is outside its volume")
 
 
 def _show(source: str, target: str, *, read_only: bool) -> None:

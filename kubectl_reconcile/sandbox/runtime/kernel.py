@@ -107,7 +107,7 @@ def make_private() -> None:
 
 
 def change_root(folder: str) -> None:
-    """Make the mount *folder* the root of this mount namespace, and let go of all else that was mounted."""
+    """Make the mount *folder* the root of this mount namespace, and release all else that was mounted."""
     os.chdir(folder)
     _check(_libc.syscall(_PIVOT_ROOT[platform.machine()], b".", b"."), f"pivot_root {folder}")
     _check(_libc.umount2(b".", MNT_DETACH), "umount the old root")

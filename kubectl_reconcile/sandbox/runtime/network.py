@@ -36,7 +36,7 @@ class PodNetwork:
     """Open files of its network, host name and IPC namespaces, which live as long as they are open."""
 
     def close(self) -> None:
-        """Let go of the namespaces; they end once no process is in them."""
+        """Release the namespaces; they end once no process is in them."""
         for fd in self.namespaces:
             os.close(fd)
 
@@ -109,7 +109,7 @@ class Network:
         lines += [f"route replace blackhole {target}" for target in targets or _HALVES]
         self._inside(place, lines)
 
-    def mend(self, place: PodNetwork) -> None:
+    def repair(self, place: PodNetwork) -> None:
         """Lose nothing any more.
 
         Raises:

@@ -184,7 +184,7 @@ class Runtime:
     async def _cut(self, uid: str, peers: list[str], *, heal: bool) -> Answer:
         pod = self._pod(uid)
         if heal:
-            self._network.mend(pod.place)
+            self._network.repair(pod.place)
         else:
             self._network.cut(pod.place, peers)
         pod.cut = not heal

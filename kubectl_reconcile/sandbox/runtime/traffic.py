@@ -45,7 +45,7 @@ class Outside:
             await readable(self._asking)
             _, files, _, _ = socket.recv_fds(self._asking, 1, 1)
         if not files:
-            raise ConnectionRefusedError(f"nobody listens on port {port}")
+            raise ConnectionRefusedError(f"no process listens on port {port}")
         connection = socket.socket(fileno=files[0])
         connection.setblocking(False)
         return connection

@@ -127,7 +127,7 @@ class GitConnection:
             raise
         except (http.client.HTTPException, ValueError) as error:
             self._waited.check()
-            raise UnclearError(f"the server doesn't speak HTTP as it should: {error}") from None
+            raise UnclearError(f"the server sends invalid HTTP: {error}") from None
 
     def timed(self) -> socket.socket:
         """Return the socket, for one step within the time that is left."""
@@ -140,9 +140,9 @@ class GitConnection:
     def _read(self, answer: http.client.HTTPResponse, most_bytes: int) -> bytes:
         said = answer.read(most_bytes + 1)
         if len(said) > most_bytes:
-            raise UnclearError("the server says more than it was asked for")
+            raise UnclearError("the server sends more than was requested")
         if answer.length:
-            raise UnclearError("the server's answer ends early")
+            raise UnclearError("the server's answer is incomplete")
         return said
 
     def _check(self) -> None:

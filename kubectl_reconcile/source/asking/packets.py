@@ -18,7 +18,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 _SHA1: Final = "sha1"
 _HASH: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _PEELED: Final = "^{}"
-_END: Final = b"ERR the server's answer ends early"
+_END: Final = b"ERR the server's answer is incomplete"
 """What is read behind the last packet line."""
 
 
@@ -52,7 +52,7 @@ def packets(answer: bytes) -> Iterator[bytes | None]:
         if size == 0:
             yield None
         elif size < 4 or at + size > len(answer):
-            raise UnclearError("the server's answer ends early")
+            raise UnclearError("the server's answer is incomplete")
         else:
             yield answer[at + 4 : at + size].removesuffix(b"\n")
         at += max(size, 4)
@@ -112,7 +112,7 @@ def _section(first: bytes | None, lines: Iterator[bytes | None]) -> list[bytes]:
         found.append(line)
         line = next(lines, _END)
     if next(lines, None) is not None:
-        raise UnclearError("the server says more than it was asked for")
+        raise UnclearError("the server sends more than was requested")
     return found
 
 

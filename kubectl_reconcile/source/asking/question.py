@@ -99,7 +99,7 @@ class Asking:
             if answer.status not in _MOVED:
                 return url, answer
             url = self._moved(url, answer)
-        raise UnclearError("the server redirects again and again")
+        raise UnclearError("the server redirects too often")
 
     def _moved(self, url: str, answer: HttpAnswer) -> str:
         if self.repository.stays or self.repository.credentials.header():

@@ -61,7 +61,7 @@ def unpacked(packed: bytes, name: str, limits: GitLimits) -> dict[str, bytes]:
                 if entry.isdir():
                     continue
                 if not entry.isreg():
-                    raise _refused(f"has {entry.name[:_SHOWN]!r}, which is no file but a link or a device")
+                    raise _refused(f"has {entry.name[:_SHOWN]!r}, which is a link or a device, not a file")
                 if path in files:
                     raise _refused(f"has {path!r} twice")
                 if entry.size > limits.file_bytes:
@@ -71,11 +71,11 @@ def unpacked(packed: bytes, name: str, limits: GitLimits) -> dict[str, bytes]:
                 content = archive.extractfile(entry)
                 files[path] = content.read() if content is not None else b""
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
-        raise _refused(f"is no gzipped tar archive: {error}") from None
+        raise _refused(f"isn't a gzipped tar archive: {error}") from None
     if "Chart.yaml" not in files:
         raise _refused(f"has no {name}/Chart.yaml")
     if clash := next((path for path in files for above in _above(path) if above in files), ""):
-        raise _refused(f"has {clash!r} below what is a file")
+        raise _refused(f"has {clash!r} below a file")
     return files
 
 

@@ -140,9 +140,9 @@ class PinnedChart:
         named = f"sha256:{entry.get('digest')}" if re.fullmatch(r"[0-9a-f]{64}", str(entry.get("digest") or "")) else ""
         if not pin.digest:
             hint = (
-                f"write digest: {named}, if that is the chart you mean: the repository's index says so"
+                f"if this is the right chart, write digest: {named}, as in the repository's index"
                 if named
-                else ("write its digest: what sha256sum prints of the .tgz, as in digest: sha256:…")
+                else ("set it to what sha256sum prints for the .tgz: digest: sha256:…")
             )
             raise SourceError(SourceFault.REFUSED, f"{pin}: spec.source.helm.chart.digest is missing", hint)
         urls = entry.get("urls")
@@ -155,7 +155,7 @@ class PinnedChart:
             raise SourceError(
                 SourceFault.UNTRUSTED,
                 f"{pin}: expected {pin.digest}, found {found}{also}",
-                "either another archive was published under the same version, or the digest is for another version; nothing of it is used",
+                "either another archive was published under the same version, or the digest is of another version; the archive isn't used",
             )
         self._keep(packed)
         return packed
@@ -206,8 +206,8 @@ class PinnedChart:
         if parts.scheme == "http" and urlsplit(self.pin.repository).scheme == "https":
             raise SourceError(SourceFault.REFUSED, f"{_shown(url)}: the repository is https, and this isn't")
         if not self.access.may.allows(url):
-            said = f"{_shown(url)} may not be followed here, only those below: {self.access.may}"
-            raise SourceError(SourceFault.REFUSED, said, f"whoever runs the daemon can allow more with {FLAG}")
+            said = f"{_shown(url)} isn't allowed here; allowed are only URLs below: {self.access.may}"
+            raise SourceError(SourceFault.REFUSED, said, f"the administrator of the daemon can allow more with {FLAG}")
 
     def _redirected(self, url: str, location: str) -> str:
         there = urljoin(url, location)
@@ -250,7 +250,7 @@ def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) 
     reached: list[socket.socket] = []
 
     def hang_up() -> None:
-        for each in reached:  # the connection itself lets go of its socket once the answer has begun
+        for each in reached:  # the connection itself releases its socket once the answer has begun
             with suppress(OSError):
                 socket.socket.shutdown(each, socket.SHUT_RDWR)  # that of TLS would take its state from who uses it
 
@@ -316,7 +316,7 @@ def _read(answer: http.client.HTTPResponse, url: str, most: int, deadline: float
     if time.monotonic() > deadline or (length and length.isdecimal() and total < int(length)):
         raise SourceError(
             SourceFault.UNREACHABLE,
-            f"{_shown(url)}: {_LATE if time.monotonic() > deadline else 'the answer ends early'}",
+            f"{_shown(url)}: {_LATE if time.monotonic() > deadline else 'the answer is incomplete'}",
         )
     return b"".join(pieces)
 

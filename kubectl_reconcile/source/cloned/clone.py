@@ -132,7 +132,7 @@ class Clone:
         try:
             if not _held_within(lock, timeout_s):
                 message = f"{self.repository}: another process is still fetching it"
-                raise SourceError(SourceFault.UNREACHABLE, message, f"see who holds {self._lock_file}")
+                raise SourceError(SourceFault.UNREACHABLE, message, f"find the process that holds {self._lock_file}")
             yield
         finally:
             os.close(lock)

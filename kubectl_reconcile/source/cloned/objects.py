@@ -295,7 +295,7 @@ class _Pipe:
 
 
 class _Keeper:
-    """Looks after the readers that have a git running, in a thread that is there as long as one has."""
+    """Manages the readers that have a git running, in a thread that is there as long as one has."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -303,7 +303,7 @@ class _Keeper:
         self._thread: threading.Thread | None = None
 
     def keeps(self, reader: ObjectReader) -> None:
-        """Look after *reader* from now on."""
+        """Manage *reader* from now on."""
         with self._guard:
             self._open[id(reader)] = reader
             self._open.move_to_end(id(reader))

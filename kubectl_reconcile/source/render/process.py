@@ -1,7 +1,7 @@
 """The program that renders, as a process: frames go in and come out, and it is killed where it takes too much.
 
 A *frame* is four bytes of length, the most significant first, and so many bytes of JSON. We send an order; it asks for files,
-one at a time; at last it says what came of the order. What it renders is hostile, so it has an empty environment, limits of
+one at a time; at last it says the result of the order. What it renders is hostile, so it has an empty environment, limits of
 memory and time, and a bound on what it may say; on Linux it has given up the right to open anything itself.
 """
 
@@ -101,7 +101,7 @@ class RenderProcess:
         return self._process.pid
 
     def render(self, order: Mapping[str, Any], answer: Answer, seconds: float = SECONDS) -> Mapping[str, Any]:
-        """Carry out an *order*, letting *answer* answer what is asked, and return what came of it.
+        """Carry out an *order*, letting *answer* answer what is asked, and return the result.
 
         Raises:
             RenderingEndedError: it ended, took too long, or didn't keep to the protocol; it is gone then.
@@ -124,7 +124,7 @@ class RenderProcess:
             self._process.kill()
 
     def close(self) -> None:
-        """Kill it, and let go of its pipes."""
+        """Kill it, and release its pipes."""
         self.kill()
         for stream in (self._process.stdin, self._process.stdout, self._said):
             if stream is not None:
@@ -186,7 +186,7 @@ class RenderProcess:
         left_s = self._deadline_s - time.monotonic()
         if left_s <= 0 or not waited.poll(left_s * 1000):
             self.kill()
-            raise RenderingEndedError(f"it took longer than {self._seconds:.0f} s and was ended")
+            raise RenderingEndedError(f"it took longer than {self._seconds:.0f} s and was stopped")
 
     def _end(self) -> RenderingEndedError:
         """Return why it has ended."""
@@ -195,9 +195,9 @@ class RenderProcess:
         self._said.seek(0)
         said = self._said.read(_SAID_BYTES).decode(errors="replace")
         if any(words in said for words in _NO_MEMORY):
-            return RenderingEndedError(f"it took more than {MEMORY_BYTES // 1024**2} MiB of memory and was ended")
+            return RenderingEndedError(f"it took more than {MEMORY_BYTES // 1024**2} MiB of memory and was stopped")
         if "stack overflow" in said or "goroutine stack exceeds" in said:
-            return RenderingEndedError("it calls itself without end")
+            return RenderingEndedError("it calls itself endlessly")
         first = next((line for line in said.splitlines() if line.strip()), f"exit {self._process.returncode}")
         return RenderingEndedError(f"the program that renders has ended: {one_line(first)}")
 
@@ -212,7 +212,7 @@ def _found(frame: Mapping[str, Any], answer: Answer) -> Mapping[str, Any]:
             found = answer(question, path)
             data = found.get("data")
             return {**found, "data": base64.b64encode(data).decode()} if data is not None else found
-    raise RenderingEndedError("the program that renders asks what isn't known")
+    raise RenderingEndedError("the program that renders sent an unknown request")
 
 
 def _number(stream: Any) -> int:

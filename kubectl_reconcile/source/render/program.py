@@ -25,7 +25,7 @@ SOURCES: Final = GoProgram(
         "helm.go", "helm_checks.go", "helm_functions.go", "helm_objects.go",
         "fence_linux.go", "fence_linux_amd64.go", "fence_linux_arm64.go", "fence_other.go",
     ),
-    "or do without overlays and charts: manifests are applied as they are without it",
+    "or don't use overlays and charts: plain manifests don't need it",
 )  # fmt: skip
 
 _FLAGS: Final = (

@@ -354,7 +354,7 @@ def _chart(chart: str, release: Release, done: Mapping[str, Any], recorder: _Rec
             text = f"the set of its objects differs at each rendering: it calls {names}"
             return Rendering(
                 (),
-                (Problem(own, 0, text, "have no object depend on what is random"),),
+                (Problem(own, 0, text, "make no object depend on random values"),),
                 recorder.consulted,
                 lookups=asked,
             )

@@ -73,7 +73,7 @@ class GitProcess:
             while block := self.popen.stdout.read1(_BLOCK):
                 output += block
                 if len(output) > most_bytes:
-                    excess.append(f"git prints more than {most_bytes // MEBIBYTE} MiB")
+                    excess.append(f"git printed more than {most_bytes // MEBIBYTE} MiB")
                     self.kill()
                     break
         return bytes(output), bytes(complaint), "".join(excess[:1])
@@ -109,7 +109,7 @@ class GitProcess:
 
 def said_too_much(limits: GitLimits) -> str:
     """Return what is wrong where a server complains of more than it may."""
-    return f"the server said more than {limits.said_bytes // MEBIBYTE} MiB, which is too much to read"
+    return f"the server said more than {limits.said_bytes // MEBIBYTE} MiB, which is too much"
 
 
 @contextlib.contextmanager
@@ -176,7 +176,7 @@ def _start(arguments: list[str], environment: Mapping[str, str], limits: GitLimi
         raise SourceError(
             SourceFault.FAILED, "there is no shell here", "git is started by sh, which sets its limits"
         ) from None
-    process, started.proc = started.proc, None  # GitPython would end it as soon as we let go of its wrapper
+    process, started.proc = started.proc, None  # GitPython would end it as soon as we release its wrapper
     return process
 
 

@@ -183,7 +183,7 @@ class VerifiedSource(GitSource):
                     return self._good(recorded.revision, judged.tag, judged.signature)
                 is_same = recorded.revision == self.tip or judged.fault is SignatureFault.UNUSABLE_KEYS
                 why = "" if is_same else f"what was applied last isn't verified either: {judged.message}"
-        message = f"{tip.message}; nothing is applied or put back{f', since {why}' if why else ''}"
+        message = f"{tip.message}; nothing is applied, and drift isn't corrected{f', because {why}' if why else ''}"
         raise UnverifiedError(
             message, tip.hint, replace(tip.refused(Verification()), refusal=one_line(f"{message}{_hinted(tip.hint)}"))
         )

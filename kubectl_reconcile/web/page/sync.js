@@ -79,7 +79,7 @@ export function Sync({namespace, name}) {
       ${sync.suspended || sync.pinned ? html`<${Doing} label="Resume" title="Resume" may=${sync.mayWrite} path=${`/syncs/${path}/resume`} foresees=${!sync.pinned && `/syncs/${path}/plan`}
           text=${sync.pinned ? `It follows ${sync.followedBefore} again.` : 'The daemon puts right what differs from Git.'}/>`
         : html`<${Doing} label="Suspend" title="Suspend" may=${sync.mayWrite} path=${`/syncs/${path}/suspend`} text="The cluster is left as it is, drift too, until somebody resumes it."/>`}</header>
-    ${sync.keptByAnother && html`<p class="note">It is itself kept by a Sync, which may put back what you change of it here: change it in Git, too.</p>`}
+    ${sync.keptByAnother && html`<p class="note">This Sync is a member of another Sync, which may revert your changes: change it in Git, too.</p>`}
     <p class="said">${sync.message}</p>
     ${sync.pinned && html`<p class="note">It was rolled back to ${sync.ref}; before, it followed ${sync.followedBefore}.</p>`}
     <${Facts} sync=${sync}/>

@@ -49,7 +49,7 @@ class SeenFleet:
 
     @property
     def place(self) -> str:
-        """The only namespace that is looked at; empty for all."""
+        """The only namespace that is shown; empty for all."""
         return self.feed.place
 
     async def rows(self) -> Sequence[Row]:
@@ -75,7 +75,7 @@ class SeenFleet:
         await self.feed.wait(number, timeout_s)
 
     async def told(self, changes: Sequence[FleetChange]) -> dict[str, Any]:
-        """Return those of *changes* that may be seen, as a browser is told of them.
+        """Return those of *changes* that may be seen, as a browser is informed of them.
 
         Raises:
             ApiError: the server refuses, or doesn't answer.

@@ -60,7 +60,10 @@ class TokenDoor:
     def unknown(self) -> web.Response:
         """Return what somebody is answered whom nobody knows."""
         return refused(
-            401, "you aren't signed in, or not any more", "sign in with a token of the cluster", enter="/start"
+            401,
+            "you aren't signed in, or your session has ended",
+            "sign in with a token of the cluster",
+            enter="/start",
         )
 
     async def enter(self, request: web.Request) -> web.StreamResponse | None:
@@ -76,7 +79,7 @@ class TokenDoor:
         try:
             filled = await request.post()
         except (ValueError, LookupError):  # text that isn't in its encoding, or in one that nobody knows
-            raise Refused(400, "that isn't what the form sends") from None
+            raise Refused(400, "the request doesn't come from the form") from None
         texts = {name: value for name, value in filled.items() if isinstance(value, str)}
         if "leave" in texts:
             return self._left(request)
@@ -101,7 +104,7 @@ class TokenDoor:
         return answer
 
     def _origin(self, request: web.Request) -> str:
-        """Return under which address somebody asks; empty where it is none of ours."""
+        """Return under which address somebody asks; empty if it isn't one of ours."""
         host = request.headers.get("Host", "")
         if _is_loopback(host):
             return f"http://{host}"

@@ -14,7 +14,7 @@ from kubectl_reconcile.web.reference.operations import OPERATIONS, PARTS, Operat
 from kubectl_reconcile.web.reference.schemas import Schema, named, schemas
 
 _VERSION = "1.0.0"
-_ABOUT = """What the page of kubectl-reconcile reads and has done, by the rights of whoever asks. docs/ui.md says how to sign in.
+_ABOUT = """What the page of kubectl-reconcile reads and does, with the rights of the person who uses it. docs/ui.md says how to sign in.
 
 The first number of the version is that of the path. Fields may be added under the same number; none is taken away or means something else.
 Objects of the cluster, plans and events may hold what anybody wrote: treat it as text."""

@@ -35,10 +35,10 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("GET", "/api/v1/syncs"): _get(
         "The Syncs, by page",
         "Fleet",
-        q=text("Words that are in name, namespace, repository, revision or message."),
-        state=text("States, with commas between them; all where it is empty."),
-        namespace=text("All where it is empty."),
-        sort=text("With - before it, the other way round.", *_ORDERS),
+        q=text("Words to find in the name, namespace, repository, revision or message."),
+        state=text("States, separated by commas; empty for all."),
+        namespace=text("Empty for all."),
+        sort=text("Prefix it with - to reverse the order.", *_ORDERS),
         group=text("", *GROUPS),
         offset=number("The first entry."),
         limit=number(f"How many entries; {MOST_ROWS} at most."),
@@ -48,15 +48,15 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "Pushed",
         {
             "at": text(
-                "What another answer said of itself: what has changed since is sent first. Last-Event-ID does the same."
+                "The version of an earlier answer: changes since then are sent first. Last-Event-ID does the same."
             )
         },
-        says="Events are: hello (what changed since is sent), again (look at everything again), and syncs, whose data is described here.",
+        says="Events are: hello (changes since then are sent), again (read everything again), and syncs, whose data is described here.",
         is_stream=True,
     ),
     ("GET", _SYNC): _get("One Sync", "Sync"),
     ("GET", f"{_SYNC}/tree"): _get("What belongs to a Sync, down to the pods", "Tree"),
-    ("GET", f"{_SYNC}/events"): _get("What daemons said of a Sync and what belongs to it", "Events"),
+    ("GET", f"{_SYNC}/events"): _get("What daemons reported about a Sync and its objects", "Events"),
     ("GET", f"{_SYNC}/history"): _get("What a Sync has applied", "History"),
     ("GET", f"{_SYNC}/plan"): _get(
         "What the next sync would do",
@@ -64,28 +64,28 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         revision=text("A branch, tag, commit or refs/pull/12/head; empty for what the Sync follows."),
     ),
     ("POST", f"{_SYNC}/{{doing}}"): Operation(
-        "Have something done to a Sync",
+        "Change a Sync",
         "Said",
         {},
         record(
             approval_=text("For approve: the approval of the plan that you were shown."),
             revision_=text("For rollback: a revision of the history."),
         ),
-        says="It takes the right to patch the Sync.",
+        says="This requires the right to patch the Sync.",
     ),
-    ("GET", _OBJECT): _get("One object, and who asked for each of its fields", "Explanation"),
-    ("GET", f"{_OBJECT}/events"): _get("What anybody said of an object", "Events"),
+    ("GET", _OBJECT): _get("One object, and who set each of its fields", "Explanation"),
+    ("GET", f"{_OBJECT}/events"): _get("Events about an object", "Events"),
     ("GET", f"{_OBJECT}/changes"): Operation(
         "A message whenever an object changes, as server-sent events",
         "Changed",
         {},
-        says="It takes the right to watch the object. What the object is then is asked for again.",
+        says="This requires the right to watch the object. To get the object, request it again.",
         is_stream=True,
     ),
     ("GET", f"{_OBJECT}/logs"): _get(
         "What a container of a pod has printed",
         "Logs",
-        container=text("The first one where it is empty."),
+        container=text("Empty for the first one."),
         previous=text("Of the container before its last restart.", "true", "false"),
     ),
     ("POST", f"{_OBJECT}/approve"): Operation(
@@ -93,7 +93,7 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "Said",
         {},
         record(keys=texts("The keys of all actions that are held, as the plan has them.")),
-        says="It takes the right to patch the custom resource.",
+        says="This requires the right to patch the custom resource.",
     ),
 }
 

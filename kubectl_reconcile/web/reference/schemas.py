@@ -84,8 +84,8 @@ def _ref(description: str) -> Schema:
 
 _GRADE = text("How to colour it: never the only sign.", *_GRADES)
 _HEALTH = text("The verdict in kstatus' words.", *(each.value for each in HealthStatus))
-_TIME = text("RFC 3339; empty where nobody knows.")
-_LINK = text("At GitHub, GitLab, Gitea or Forgejo; empty where there is none.")
+_TIME = text("RFC 3339; empty if unknown.")
+_LINK = text("The link at GitHub, GitLab, Gitea or Forgejo; empty if there is none.")
 _OBJECT = record(group=text(), kind=text(), namespace=text("Empty where it has none."), name=text())
 _SYNC_NAME = record(namespace=text(), name=text())
 _COMMIT = record(sha=text(), author=text(), committedAt=_TIME, subject=text("The first line of its message."))
@@ -96,13 +96,13 @@ _ROW: Mapping[str, Schema] = {
     "state": text("Ready, NotReady, Suspended and so on."),
     "grade": _GRADE,
     "revision": text("What was applied last, in short; empty for nothing."),
-    "ref": text("Which branch, tag or commit it follows; empty where files are applied by hand."),
-    "url": text("The repository, without credentials; empty where files are applied by hand."),
+    "ref": text("Which branch, tag or commit it follows; empty if files are applied by hand."),
+    "url": text("The repository, without credentials; empty if files are applied by hand."),
     "path": text("The folder in the repository."),
-    "objects": {"type": ["integer", "null"], "description": "How many objects it has; null where nobody knows."},
+    "objects": {"type": ["integer", "null"], "description": "How many objects it has; null if unknown."},
     "health": _counts("How many objects by their health."),
     "changedAt": _TIME,
-    "message": text("Why it is as it is; up to 300 characters in lists."),
+    "message": text("Why it is in this state; up to 300 characters in lists."),
 }
 
 _PLACED = record(
@@ -146,7 +146,7 @@ def _plan() -> dict[str, Schema]:
             verdict=text("What happens to it, in a word."),
             grade=_GRADE,
             depth=number("How deep it stands below its owner."),
-            notes=texts("What else there is to know."),
+            notes=texts("More details."),
             rows=listed({"type": "array", "minItems": 4, "maxItems": 4}, _ROWS),
             link=_LINK,
             action_=_ACTION,
@@ -178,11 +178,11 @@ def schemas() -> dict[str, Schema]:
         "About": record(
             version=text("Of kubectl-reconcile."),
             server=text("The address of the API server."),
-            namespace=text("Where names are looked for that have none."),
-            name=text("The name by which the cluster knows whoever asks; empty while nobody has asked for it."),
-            guest=truth("Whether a daemon serves the page, and not somebody's own process."),
+            namespace=text("The namespace for names without one."),
+            name=text("The name by which the cluster knows you; empty until it was requested."),
+            guest=truth("Whether a daemon serves the page, rather than kubectl reconcile ui."),
         ),
-        "Row": record("What a table tells of one Sync.", **_ROW),
+        "Row": record("One Sync in a table.", **_ROW),
         "Fleet": record(
             "One page of the Syncs that match.",
             total=number("How many Syncs there are."),
@@ -198,11 +198,11 @@ def schemas() -> dict[str, Schema]:
                 {"anyOf": [named("Row"), record("Begins a group.", heading=text(), count=number())]},
                 f"{MOST_ROWS} entries at most.",
             ),
-            only=text("The only namespace that is looked at; empty for all."),
-            at=text("Up to which change this is current: the stream goes on from there."),
+            only=text("The only namespace that is shown; empty for all."),
+            at=text("The version of this answer: the stream continues from there."),
         ),
         "Sync": record(
-            "All that is told of one Sync.",
+            "One Sync with all details.",
             **_ROW,
             resourceVersion=text(),
             createdAt=_TIME,
@@ -219,7 +219,7 @@ def schemas() -> dict[str, Schema]:
             problems=listed(_PLACED),
             warnings=listed(_PLACED),
             unhealthy=listed(record(object=text("KIND/NAME."), health=_HEALTH, since_=_TIME, message_=text())),
-            mayWrite=truth("Whoever asks may patch it, so that the buttons work."),
+            mayWrite=truth("You may patch it, so the buttons work."),
         ),
         "Node": record(
             "An object, and what it owns.",
@@ -231,10 +231,10 @@ def schemas() -> dict[str, Schema]:
             createdAt_=_TIME,
             health=_HEALTH,
             message_=text(),
-            source_=text("The file that asks for it."),
+            source_=text("The file with the object."),
             children=listed(named("Node")),
         ),
-        "Tree": record(root=named("Node"), unseen=texts("Kinds that whoever asks may not list.")),
+        "Tree": record(root=named("Node"), unseen=texts("Kinds that you may not list.")),
         "Events": record(
             events=listed(
                 record(
@@ -269,20 +269,20 @@ def schemas() -> dict[str, Schema]:
                 },
                 "The newest first.",
             ),
-            trouble=text("Why the commits aren't known; empty where they are."),
+            trouble=text("Why the commits can't be read; empty if they can."),
         ),
         **_plan(),
         "Explanation": record(
-            "One object as it is, and who asked for each of its fields. Values of Secrets are hidden.",
+            "One live object, and who set each of its fields. Values of Secrets are hidden.",
             object=_OBJECT,
-            asker=text("Who asks for it: a Sync, a module, or nobody."),
-            unread_=text("Why what is asked for isn't known."),
+            asker=text("Who wants it: a Sync, a module, or nobody."),
+            unread_=text("Why the desired state isn't known."),
             file_=text(),
             line_=number(),
             commit_=_COMMIT,
             verification_={
                 "type": "object",
-                "description": "Whose signature its revision has, and what came of checking it.",
+                "description": "Who signed its revision, and the result of the verification.",
             },
             fields=listed(
                 record(
@@ -301,14 +301,16 @@ def schemas() -> dict[str, Schema]:
                     verdict=text("What the next sync does with it."),
                 )
             ),
-            trouble=text("What isn't known, and why; empty where all is known."),
+            trouble=text("What isn't known, and why; empty if everything is known."),
             live=texts(
-                "The object in YAML, line by line; empty where it may hold values of Secrets that nobody can tell."
+                "The object in YAML, line by line; empty if it may contain values of Secrets that can't be found."
             ),
-            leftOut=number("How many lines more it has."),
+            leftOut=number("How many more lines it has."),
         ),
         "Logs": record(
-            containers=texts("Of the pod."), container=text("Whose lines these are."), lines=texts("The last 500.")
+            containers=texts("Of the pod."),
+            container=text("The container of these lines."),
+            lines=texts("The last 500."),
         ),
         "Said": record(said=text("What was done, in words.")),
         "Changed": record("Data of a message.", type=text("", "ADDED", "MODIFIED", "DELETED")),

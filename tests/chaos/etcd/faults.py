@@ -7,13 +7,11 @@ returns the slots whose data is gone for good; all other members must be who the
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubectl_reconcile.core.annotations import ACTIONS
 from tests.chaos.daemon import PROGRAM, until
 from tests.chaos.etcd.live import CLAIM, LiveCluster, Rest
 from tests.chaos.experiment import API_SERVER, ChaosScene
@@ -185,7 +183,7 @@ def daemon_killed_in_a_scaling(scene: Scene) -> set[str]:
     live, size = scene.live, len(scene.slots)
     for wanted, steps in ((size + 1, _JOINING), (size, _LEAVING)):
         live.change(size=wanted)
-        _kill_at(scene, scene.dice.choice(list(steps)), steps)
+        _kill_at(scene, steps)
         live.settled()
     return set()
 
@@ -194,31 +192,17 @@ def daemon_killed_in_a_rollout(scene: Scene) -> set[str]:
     """Kill the daemon at one step of another template of pods."""
     change = {"env": [{"name": "ROLLED", "value": str(scene.dice.randrange(10**6))}]}
     scene.live.change(pod={"persistentVolumeClaimSpec": CLAIM, **change})
-    _kill_at(scene, scene.dice.choice(list(_ROLLING)), _ROLLING)
+    _kill_at(scene, _ROLLING)
     return set()
 
 
-def _kill_at(scene: Scene, step: str, steps: dict[str, Callable[[Scene], bool]]) -> None:
-    with contextlib.suppress(TimeoutError):  # it was over before anybody looked
-        until(lambda: _holds(steps[step], scene), step, timeout_s=20.0, pause_s=0.01)
-    scene.restart_daemon()
-
-
-def _holds(condition: Callable[[Scene], bool], scene: Scene) -> bool:
-    try:
-        return condition(scene)
-    except MemberError:
-        return False
+def _kill_at(scene: Scene, steps: dict[str, Callable[[Scene], bool]]) -> None:
+    step = scene.dice.choice(list(steps))
+    scene.restart_daemon_at(step, lambda: steps[step](scene), within_s=20.0)
 
 
 def _begun(verb: str) -> Callable[[Scene], bool]:
-    """Tell whether the journal says that an action was begun, and not how it ended."""
-
-    def is_begun(scene: Scene) -> bool:
-        noted = json.loads(scene.live.cr["metadata"]["annotations"].get(ACTIONS, "[]"))
-        return any(each["verb"] == verb and each["progress"] == "started" for each in noted)
-
-    return is_begun
+    return lambda scene: scene.live.has_begun(verb)
 
 
 _JOINING: dict[str, Callable[[Scene], bool]] = {
@@ -244,14 +228,10 @@ _ROLLING: dict[str, Callable[[Scene], bool]] = {
 
 def api_server_away(scene: Scene) -> set[str]:
     """Let the API server be away for a while; half of the time a member crashes meanwhile."""
-    sandbox = scene.live.sandbox
-    sandbox.stop(API_SERVER, grace_s=scene.dice.choice([0.0, 10.0]))
-    try:
+    with scene.without_api_server():
         if scene.dice.random() < 0.5:
-            sandbox.pods.signal(scene.live.namespace, *scene.some(1), "KILL")
+            scene.live.sandbox.pods.signal(scene.live.namespace, *scene.some(1), "KILL")
         scene.pause(3.0)
-    finally:
-        sandbox.start(API_SERVER)
     return set()
 
 

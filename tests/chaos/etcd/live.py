@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import http.client
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -167,17 +167,6 @@ class LiveCluster(LiveResource):
         return "" if len(set(found.values())) == 1 else f"members hold different data at revision {at}: {found}"
 
     # --- what is done to it ---------------------------------------------------------------------------
-
-    def crash(self, *slots: str, also: Callable[[str], None] = lambda _: None) -> None:
-        """Kill members at once, and return when each has been started again; *also* is done right before."""
-        before = {slot: self.containers()[slot]["attempt"] for slot in slots}
-        for slot in slots:
-            also(slot)
-            self.sandbox.pods.signal(self.namespace, slot, "KILL")
-        soon(
-            lambda: all(self.containers().get(slot, {"attempt": 0})["attempt"] > attempt for slot, attempt in before.items()),
-            f"{', '.join(slots)} are started again",
-        )  # fmt: skip
 
     def spoil_log(self, slot: str) -> None:
         """Change a byte of what a member has in its write-ahead log: in the middle of it, so that nothing was torn at its end."""

@@ -5,18 +5,15 @@ A fault is a function that hurts the database, mends what only people mend, and 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.sandbox.errors import SandboxError
-from tests.chaos.daemon import until
-from tests.chaos.experiment import API_SERVER, ChaosScene
-from tests.chaos.live import TROUBLE, soon
+from tests.chaos.experiment import ChaosScene
+from tests.chaos.live import soon
 from tests.chaos.postgres.live import LiveDatabase
 
-GRACE_S = 10.0
 FLOOD = "select pg_logical_emit_message(false, 'chaos', 'x'), pg_switch_wal()"
 """Has a server go on to the next segment of its log, 16 MiB further, which waits for nobody."""
 
@@ -208,7 +205,7 @@ def daemon_killed_in_a_failover(scene: Scene) -> None:
     step = scene.dice.choice(list(_FAILING_OVER))
     live.delete_claim(primary)
     live.delete_pod(primary)
-    _kill_at(scene, step, lambda: _FAILING_OVER[step](live, primary))
+    scene.restart_daemon_at(step, lambda: _FAILING_OVER[step](live, primary))
     scene.another_primary(primary)
 
 
@@ -216,7 +213,7 @@ def daemon_killed_in_a_switchover(scene: Scene) -> None:
     live, primary, to = scene.live, scene.live.primary, scene.dice.choice(scene.replicas)
     step = scene.dice.choice(list(_FAILING_OVER))
     scene.wish(to)
-    _kill_at(scene, step, lambda: _FAILING_OVER[step](live, primary))
+    scene.restart_daemon_at(step, lambda: _FAILING_OVER[step](live, primary))
     soon(lambda: live.cr["status"].get("switchoverAnswered") == to, f"{to} has taken over")
 
 
@@ -229,28 +226,13 @@ _FAILING_OVER: dict[str, Callable[[LiveDatabase, str], Any]] = {
 }
 
 
-def _kill_at(scene: Scene, step: str, is_there: Callable[[], Any]) -> None:
-    def looked() -> Any:
-        try:
-            return is_there()
-        except TROUBLE:
-            return None
-
-    with contextlib.suppress(TimeoutError):  # it was over before anybody looked
-        until(looked, step, timeout_s=30.0, pause_s=0.02)
-    scene.restart_daemon()
-
-
 def api_server_away(scene: Scene) -> None:
     """Let the API server be away for a while; half of the time a server ends meanwhile."""
-    sandbox, primary = scene.live.sandbox, scene.live.primary
-    sandbox.stop(API_SERVER, grace_s=scene.dice.choice([0.0, GRACE_S]))
-    try:
+    primary = scene.live.primary
+    with scene.without_api_server():
         if scene.dice.random() < 0.5:
             scene.signal(primary)
         scene.pause(3.0)
-    finally:
-        sandbox.start(API_SERVER)
 
 
 # How much of each there is, in parts.

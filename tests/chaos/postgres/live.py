@@ -6,36 +6,18 @@ import asyncio
 import base64
 import re
 import secrets
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.modules.postgres.server.protocol import PostgresError, Proof, ProtocolError
 from kubectl_reconcile.modules.postgres.server.session import PostgresSession
 from kubectl_reconcile.sandbox.runtime.channel import CallError
-from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon, unmet
+from tests.chaos.live import TROUBLE, LiveResource, MemberError, SocketStream, soon, unmet
 
 API = "example.com/v1alpha1"
 ROLE = "example.com/role"
 _SLOT = re.compile(r"db-\d+")
 _ANSWER_S = 4.0
 _ALL_ANSWER_S = 30.0
-
-
-@dataclass
-class SocketStream:
-    """A connection as sessions take it."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def read(self, most: int) -> bytes:
-        if not (found := await self.reader.read(most)):
-            raise ConnectionResetError("the server has ended")
-        return found
-
-    async def write(self, content: bytes) -> None:
-        self.writer.write(content)
-        await self.writer.drain()
 
 
 class LiveDatabase(LiveResource):

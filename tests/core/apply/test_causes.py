@@ -102,15 +102,14 @@ def test_what_holds_data_is_never_advised_to_be_replaced_without_saying_what_is_
     assert "the data of its volume is lost" in claim
     assert claim.index("undo the change") < claim.index("reconcile.dev/replace")
     assert "everything in it is deleted" in advice_of(kind("v1", "Namespace"))
-    assert "the data it stands for may be lost" in advice_of(kind("v1", "PersistentVolume"))
+    assert "its data may be lost" in advice_of(kind("v1", "PersistentVolume"))
     crd = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     assert "all custom resources of its kind are deleted" in advice_of(crd)
     assert "its claims stay" in advice_of(kind("apps/v1", "StatefulSet", volumeClaimTemplates=[{}]))
     deleting = {"whenDeleted": "Delete"}
     stateful = kind("apps/v1", "StatefulSet", volumeClaimTemplates=[{}], persistentVolumeClaimRetentionPolicy=deleting)
-    assert "and their data, are deleted with it" in advice_of(stateful)
+    assert "and their data are deleted, too" in advice_of(stateful)
     assert loss_of(kind("batch/v1", "Job")) == ""
     assert (
-        advice_of(kind("batch/v1", "Job"))
-        == 'annotate it reconcile.dev/replace: "true" to have it deleted and recreated'
+        advice_of(kind("batch/v1", "Job")) == 'annotate it with reconcile.dev/replace: "true" to delete and recreate it'
     )

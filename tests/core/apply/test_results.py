@@ -69,7 +69,7 @@ REPORTS = {
         "Held", f"1 deletion waits for approval {approval_of(HOLD.refs[:1])}: 3 of 4 members would be deleted: {ref('x')}",
     ),
     "whoever is told to end says so whatever else is wrong": (
-        plan(problems=(PROBLEM,)), [refused()], True, "Stopped", "the program was told to stop; the next one continues",
+        plan(problems=(PROBLEM,)), [refused()], True, "Stopped", "the program was stopped; the next one continues",
     ),
 }  # fmt: skip
 

@@ -92,4 +92,4 @@ def test_drift_that_is_left_is_in_the_report(report, policy, drift, reason, sent
 
 def test_who_must_decide_is_told_the_first_and_how_many_more():
     told = with_drift(SYNCED, DriftPolicy.ASK, TWO)
-    assert told.message == f"{DB}: by-hand changed .data (and 1 more); sync to put it back"
+    assert told.message == f"{DB}: by-hand changed .data (and 1 more); to revert this, run kubectl reconcile sync"

@@ -573,7 +573,7 @@ IMPOSSIBLE = {
     "the source may have changed: it wasn't checked": {"source": replace(OPEN, is_stale=True)},
     "the set is due, and settled": {"is_due": True},
     "what is settled isn't Synced": {"settled": Report(ConditionReason.HELD, "x")},
-    "drift is left that is to be put back": {"drift": {WEB: "somebody deleted it"}},
+    "drift is left that is to be corrected": {"drift": {WEB: "somebody deleted it"}},
 }  # fmt: skip
 
 

@@ -51,14 +51,14 @@ DEPLOYMENTS = {
     "scaled to zero": (deployment((0, 0, 0, 0), ROLLED_OUT, AVAILABLE, replicas=0), CURRENT, "0 of 0"),
     "replicas default to one": (deployment((1, 1, 1, 1), ROLLED_OUT, AVAILABLE, replicas=None), CURRENT, "1 of 1"),
     "new, no status yet": (
-        an_object("Deployment", api="apps/v1", spec={}, generation=1), IN_PROGRESS, "controller has not seen it",
+        an_object("Deployment", api="apps/v1", spec={}, generation=1), IN_PROGRESS, "controller hasn't observed it",
     ),
     "spec changed, not observed": (
         deployment((3, 3, 3, 3), ROLLED_OUT, AVAILABLE, generation=3), IN_PROGRESS, "generation 3 not observed yet (last: 2)",
     ),
     "pods missing": (deployment((2, 2, 2, 2), ROLLED_OUT, AVAILABLE), IN_PROGRESS, "2 of 3 replicas are created"),
     "old pods left": (deployment((3, 1, 1, 1), ROLLED_OUT, AVAILABLE), IN_PROGRESS, "1 of 3 replicas are updated"),
-    "surplus going": (deployment((4, 3, 3, 3), ROLLED_OUT, AVAILABLE), IN_PROGRESS, "4 replicas are there, 3 wanted"),
+    "surplus going": (deployment((4, 3, 3, 3), ROLLED_OUT, AVAILABLE), IN_PROGRESS, "4 replicas exist, 3 wanted"),
     "not yet available": (deployment((3, 3, 1, 3), ROLLED_OUT, AVAILABLE), IN_PROGRESS, "1 of 3 replicas are available"),
     "not yet ready": (deployment((3, 3, 3, 2), ROLLED_OUT, AVAILABLE), IN_PROGRESS, "2 of 3 replicas are ready"),
     "counts right, rollout not declared complete": (
@@ -129,7 +129,7 @@ STATEFUL_SETS = {
         CURRENT,
         "",
     ),
-    "new": (an_object("StatefulSet", api="apps/v1", spec={}), IN_PROGRESS, "not seen"),
+    "new": (an_object("StatefulSet", api="apps/v1", spec={}), IN_PROGRESS, "hasn't observed"),
 }
 
 
@@ -150,7 +150,7 @@ DAEMON_SETS = {
     "updates on delete don't count": (daemon_set((2, 2, 0, 2, 2), strategy="OnDelete"), CURRENT, ""),
     "not available": (daemon_set((2, 2, 2, 1, 2)), IN_PROGRESS, "1 of 2 replicas are available"),
     "not ready": (daemon_set((2, 2, 2, 2, 1)), IN_PROGRESS, "1 of 2 replicas are ready"),
-    "new": (an_object("DaemonSet", api="apps/v1", spec={}), IN_PROGRESS, "not seen"),
+    "new": (an_object("DaemonSet", api="apps/v1", spec={}), IN_PROGRESS, "hasn't observed"),
     "seen, not counted": (an_object("DaemonSet", {"observedGeneration": 1}, api="apps/v1", spec={}), IN_PROGRESS, ""),
 }
 
@@ -173,7 +173,7 @@ REPLICA_SETS = {
         IN_PROGRESS,
         "no quota",
     ),
-    "new": (an_object("ReplicaSet", api="apps/v1", spec={}), IN_PROGRESS, "not seen"),
+    "new": (an_object("ReplicaSet", api="apps/v1", spec={}), IN_PROGRESS, "hasn't observed"),
 }
 
 
@@ -269,7 +269,7 @@ OTHER_KINDS = {
     "ingress": (an_object("Ingress", {}, api="networking.k8s.io/v1"), CURRENT, ""),
     "budget met": (budget(2, 2), CURRENT, "met"),
     "budget not met": (budget(1, 2), IN_PROGRESS, "1 of 2 pods are healthy"),
-    "budget not computed": (an_object("PodDisruptionBudget", {}, api="policy/v1"), IN_PROGRESS, "not seen"),
+    "budget not computed": (an_object("PodDisruptionBudget", {}, api="policy/v1"), IN_PROGRESS, "hasn't observed"),
     "CRD established": (crd(("NamesAccepted", "True"), ("Established", "True")), CURRENT, "established"),
     "CRD being installed": (crd(("Established", "False", "Installing", "the initial names")), IN_PROGRESS, "initial"),
     "CRD new": (crd(), IN_PROGRESS, "not established yet"),

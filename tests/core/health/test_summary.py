@@ -168,13 +168,13 @@ def test_below_a_member_a_job_may_run_and_what_goes_is_wanted_no_more():
 
 
 def test_a_rule_that_cannot_be_answered_is_told_as_long_as_it_cannot():
-    tally, wrong = HealthTally(), replace(GOOD, fault="the rule 'self.x > 3' can't be answered: no such overload")
+    tally, wrong = HealthTally(), replace(GOOD, fault="the rule 'self.x > 3' can't be evaluated: no such overload")
     assert tally.note(ref("web"), GOOD, TIMES[0])
     assert tally.note(ref("web"), wrong, TIMES[1])
     assert not tally.note(ref("web"), wrong, TIMES[2])
     assert tally.summary().is_healthy
     told = (
-        "1 object, none unhealthy; Deployment.apps shop/web: the rule 'self.x > 3' can't be answered: no such overload"
+        "1 object, none unhealthy; Deployment.apps shop/web: the rule 'self.x > 3' can't be evaluated: no such overload"
     )
     assert tally.summary().sentence == told
     assert tally.note(ref("web"), GOOD, TIMES[3])

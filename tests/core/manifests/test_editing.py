@@ -151,7 +151,7 @@ REFUSED = {
     "an alias, which stands for two places": (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: &m {name: web, labels: {a: b}}\nspec: *m\n",
         field(CONFIG, "metadata", "labels", "a", value="c"),
-        "without changing others; edit it by hand",
+        "without changing other fields; edit it by hand",
     ),
 }
 

@@ -73,7 +73,7 @@ def test_as_manifest(live, expected):
 REFUSED = {
     "a Secret": ({"kind": "Secret", "metadata": {}}, "don't belong in Git"),
     "what a controller keeps": ({"kind": "Pod", "metadata": {"ownerReferences": [{"kind": "ReplicaSet", "name": "web-1", "controller": True}]}}, "ReplicaSet web-1 controls it"),
-    "a member of another set": ({"kind": "Pod", "metadata": {"labels": {"applyset.kubernetes.io/part-of": "applyset-x"}}}, "belongs to a set already"),
+    "a member of another set": ({"kind": "Pod", "metadata": {"labels": {"applyset.kubernetes.io/part-of": "applyset-x"}}}, "already belongs to another ApplySet"),
     "what is on its way out": ({"kind": "Pod", "metadata": {"deletionTimestamp": "2026-11-20T12:00:00Z"}}, "being deleted"),
 }  # fmt: skip
 

@@ -98,14 +98,14 @@ def test_the_problem_names_the_file_what_is_left_and_what_to_do():
     chosen = without_unrendered({"over/a.yaml": 1, "over/b.yaml": 2, "c.yaml": 3}, ["over/kustomization.yaml"])
     assert [str(problem) for problem in chosen.problems] == [
         (
-            "over/kustomization.yaml: a kustomization, which isn't rendered here: nothing of its folder is applied or pruned, "
-            "2 manifest files (hint: it is only rendered if a Sync follows its own folder; to apply the other files as they are, "
-            "list this one in .reconcileignore)"
+            "over/kustomization.yaml: a kustomization, which isn't rendered here: nothing in its folder is applied or pruned, "
+            "2 manifest files (hint: it is only rendered if a Sync follows exactly this folder; to apply the other files as they are, "
+            "list this file in .reconcileignore)"
         )
     ]
     [chart] = without_unrendered({}, ["web/Chart.yaml"]).problems
     assert "a Helm chart" in str(chart)
-    assert "only rendered if a Sync follows its own folder" in str(chart)
+    assert "only rendered if a Sync follows exactly" in str(chart)
 
 
 def test_a_change_of_a_renderers_file_or_an_ignore_file_matters():

@@ -108,7 +108,7 @@ PROBLEMS = {
     "an empty name": ('apiVersion: v1\nkind: A\nmetadata:\n  name: ""\n', ":4: no metadata.name"),
     "generateName": (
         "apiVersion: v1\nkind: A\nmetadata:\n  generateName: x-\n",
-        ":4: generateName would make a new object at every sync (hint: give it a metadata.name)",
+        ":4: generateName would create a new object at every sync (hint: give it a metadata.name)",
     ),
     "a number as name": (
         "apiVersion: v1\nkind: A\nmetadata:\n  name: 12\n",
@@ -219,12 +219,12 @@ def test_any_tree_is_objects_or_problems(tree):
 ODDITIES = {
     "exported with its managed fields": (
         GOOD + "  managedFields: [{manager: x}]\n",
-        ":5: metadata.managedFields is the server's to set (hint: remove it; exports contain it, but it isn't applied)",
+        ":5: metadata.managedFields is set by the server (hint: remove it; exports contain it, but it isn't applied)",
     ),
-    "exported with its uid": (GOOD + "  uid: 1-2-3\n", ":5: metadata.uid is the server's to set"),
+    "exported with its uid": (GOOD + "  uid: 1-2-3\n", ":5: metadata.uid is set by the server"),
     "exported in full": (
         GOOD + "  uid: 1-2-3\n  resourceVersion: '7'\nstatus: {phase: x}\n",
-        ":5: metadata.uid, metadata.resourceVersion and status are the server's to set",
+        ":5: metadata.uid, metadata.resourceVersion and status are set by the server",
     ),
     "an option of Argo CD's that means nothing here": (
         GOOD + "  annotations:\n    a: b\n    argocd.argoproj.io/sync-options: Validate=false\n",

@@ -8,7 +8,7 @@ import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from kubectl_reconcile.core.module.adoption import UNKNOWN_UID, adopt_child, wit
 from kubectl_reconcile.core.module.api import health_of, module, modules_in
 from kubectl_reconcile.core.module.call import ModuleError, check_purity, outcome_of, outcome_of_invalid
 from kubectl_reconcile.core.module.inputs import Context, Owned, Reads
-from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.outcome import Action, Outcome
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, ObjectRef
 
@@ -211,7 +211,87 @@ def test_an_absent_spec_is_an_empty_one():
         spec_of({"metadata": {}}, View)
 
 
+@dataclass(frozen=True)
+class Tier:
+    name: str
+    weight: Annotated[float, Between(0, 1)] = 1.0
+
+
+@dataclass(frozen=True)
+class Tiers:
+    policy: Literal["Retain", "Delete"] = "Retain"
+    tiers: tuple[Tier, ...] = ()
+    fallback: Tier | None = None
+    ports: tuple[int, ...] = ()
+
+
+def test_a_view_has_views_lists_and_words_to_choose_from():
+    spec = {
+        "policy": "Delete",
+        "tiers": [{"name": "a", "weight": 0}, {"name": "b"}],
+        "fallback": {"name": "c"},
+        "ports": [80],
+    }
+    assert spec_of(a_cr(**spec), Tiers) == Tiers("Delete", (Tier("a", 0), Tier("b", 1.0)), Tier("c"), (80,))
+    assert spec_of(a_cr(), Tiers) == Tiers()
+
+
+INVALID_WITHIN = {
+    "another word": ({"policy": "Keep"}, '.spec.policy: must be one of Retain, Delete, not "Keep"'),
+    "no word": ({"policy": ["Retain"]}, '.spec.policy: must be one of Retain, Delete, not ["Retain"]'),
+    "no list": ({"ports": 80}, ".spec.ports: must be a list, not 80"),
+    "an item of another type": ({"ports": [80, "81"]}, '.spec.ports[1]: must be a whole number, not "81"'),
+    "a field of an item": ({"tiers": [{"name": "a"}, {}]}, ".spec.tiers[1].name: is required"),
+    "a number that is out of bounds": (
+        {"fallback": {"name": "a", "weight": 1.5}}, ".spec.fallback.weight: must be between 0 and 1, not 1.5",
+    ),
+    "no number": ({"fallback": {"name": "a", "weight": "1"}}, '.spec.fallback.weight: must be a number, not "1"'),
+    "no object": ({"fallback": "a"}, '.spec.fallback: must be an object, not "a"'),
+    "a value of 64 characters": ({"ports": "x" * 62}, f'.spec.ports: must be a list, not "{"x" * 61}…'),
+    "a value of 63 characters": ({"ports": "x" * 61}, f'.spec.ports: must be a list, not "{"x" * 61}"'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "message"), INVALID_WITHIN.values(), ids=INVALID_WITHIN)
+def test_an_invalid_part_of_a_spec_is_named_by_its_path(spec, message):
+    with pytest.raises(SpecError) as refused:
+        spec_of(a_cr(**spec), Tiers)
+    assert str(refused.value) == message
+    assert (refused.value.field, refused.value.message) == tuple(message.split(": ", 1))
+
+
 # --- modules ---
+
+
+def test_a_module_that_acts_observes_too():
+    class Acting:
+        def reconcile(self, *_):
+            return Outcome()
+
+        async def act(self, *_):
+            return None
+
+    with pytest.raises(ValueError, match="module cache: a module that acts must also observe"):
+        module(api="example.com/v1", kind="Cache", owns=())(Acting)
+
+
+def test_a_module_has_the_functions_that_its_class_has():
+    class Whole:
+        """Cache things."""
+
+        def reconcile(self, *_):
+            return Outcome()
+
+        finalize = observe = act = predict = foresee = reconcile
+
+    rules = [{"Failed": {"phase": "Broken"}}]
+    whole = module(api="v1", kind="A", owns=(), observe_s=1, act_s=2, health=rules)(Whole)
+    parts = (whole.reconcile, whole.finalize, whole.observe, whole.act, whole.predict, whole.foresee)
+    assert all(part() == Outcome() for part in parts)
+    assert (whole.observe_s, whole.act_s, whole.docs, whole.name) == (1, 2, "Cache things.", "a")
+    assert whole.health is not None
+    plain = module(api="v1", kind="A", owns=())(lambda *_: Outcome())
+    assert (plain.observe_s, plain.act_s, plain.docs, plain.health, plain.finalize) == (10, 30, "", None, None)
 
 
 def test_a_module_is_data():
@@ -289,9 +369,24 @@ def test_an_invalid_spec_leaves_children_and_status_alone():
 FAULTS = {
     "a crash": (lambda *_: {}["size"], "KeyError: 'size'"),
     "a kind it doesn't own": (lambda *_: Outcome((a_child("Secret"),)), "made Secret web, but Secret v1 isn't among"),
-    "the same child twice": (lambda *_: Outcome((a_child(), a_child())), "made Service web twice"),
+    "the same child twice": (lambda *_: Outcome((a_child(), a_child())), "returned Service web twice"),
     "a child without a name": (lambda *_: Outcome((a_child(name=""),)), "a child Service has no name"),
+    "no outcome": (lambda *_: None, "returned NoneType, not an Outcome"),
+    "a child that isn't an object": (lambda *_: Outcome(({},)), "its outcome can't be used: KeyError: 'apiVersion'"),
+    "a number that JSON doesn't have": (
+        lambda *_: Outcome(status={"load": float("inf")}),
+        "its outcome can't be used: ValueError: Out of range float values are not JSON compliant",
+    ),
+    "a child before one that it comes after": (
+        lambda *_: Outcome((a_child(), a_child(name="b")), after={"Service/web": ("Service/b",)}),
+        "Service/web comes after Service/b, which must be listed before it",
+    ),
+    "an action that nobody runs": (lambda *_: acting("grow"), "wants action grow, but has no `act` to run it"),
 }
+
+
+def acting(*keys):
+    return Outcome(actions=tuple(Action(key, "grow", "grow it") for key in keys))
 
 
 @pytest.mark.parametrize(("reconcile", "message"), FAULTS.values(), ids=FAULTS)
@@ -299,6 +394,55 @@ def test_a_fault_of_the_module_names_the_module(reconcile, message):
     with pytest.raises(ModuleError) as fault:
         call(reconcile)
     assert str(fault.value).startswith(f"module cache: {message}")
+    assert fault.value.module == "cache"
+    assert fault.value.message.startswith(message)
+
+
+def test_children_may_come_after_those_that_are_listed_before_them():
+    order = {"Service/b": ("Service/web",), "Service/c": ("Service/web", "Service/b")}
+    children = (a_child(), a_child(name="b"), a_child(name="c"))
+    assert call(lambda *_: Outcome(children, after=order)).children == children
+
+
+def acts(*keys):
+    class Acting:
+        def reconcile(self, *_):
+            return acting(*keys)
+
+        async def observe(self, *_):
+            return {}
+
+        async def act(self, *_):
+            return None
+
+    return call(Acting)
+
+
+def test_each_action_has_a_key_of_its_own_that_can_be_a_name():
+    assert [action.key for action in acts("grow", "x" * 63).actions] == ["grow", "x" * 63]
+    for keys, message in (
+        (("grow", "grow"), "wants action grow twice"),
+        (("grow", "Shrink"), "an action's key must be a DNS label, not 'Shrink'"),
+        (("x" * 64,), f"an action's key must be a DNS label, not '{'x' * 64}'"),
+    ):
+        with pytest.raises(ModuleError) as fault:
+            acts(*keys)
+        assert fault.value.message == message
+
+
+def test_a_custom_resource_that_is_deleted_is_finalized_by_a_module_that_can():
+    class Leaving:
+        def reconcile(self, *_):
+            return Outcome(status={"is": "here"})
+
+        def finalize(self, *_):
+            return Outcome(finalized=True)
+
+    going = a_cr()
+    going["metadata"]["deletionTimestamp"] = NOW
+    assert call(Leaving, going).finalized
+    assert call(Leaving).status == {"is": "here"}
+    assert call(lambda *_: Outcome(status={"is": "here"}), going).status == {"is": "here"}
 
 
 # --- purity ---
@@ -323,7 +467,7 @@ def remembers(counter=itertools.count()):  # noqa: B008 - keeping something betw
 
 IMPURE = {
     "changes its input": (changes_its_input, "it changed its input"),
-    "keeps something between calls": (remembers(), "gave different outcomes"),
+    "keeps something between calls": (remembers(), "returned different outcomes"),
     "returns a set": (lambda *_: Outcome(status={"nodes": {1}}), "its outcome can't be used"),
     "returns not-a-number": (lambda *_: Outcome(status={"load": float("nan")}), "its outcome can't be used"),
 }

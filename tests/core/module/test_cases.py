@@ -118,3 +118,9 @@ def test_nothing_is_overwritten(tmp_path):
 def test_names_that_cannot_be_are_refused(name, kind, api):
     with pytest.raises(ScaffoldError):
         Names.of(name, kind, api)
+
+
+def test_the_children_of_a_case_survive_its_file():
+    child = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "cache", "namespace": "shop"}}
+    case = Case(module="memcached", now=NOW, cr=CR, children=(child,))
+    assert [each["metadata"]["name"] for each in Case.of(case.tree()).children] == ["cache"]

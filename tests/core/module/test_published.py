@@ -44,3 +44,9 @@ NOTED = {
 @pytest.mark.parametrize(("facts", "now", "is_noted"), NOTED.values(), ids=NOTED)
 def test_what_is_known_isn_t_noted_again_at_once(facts, now, is_noted):
     assert bool(to_be_noted(cr(to_be_noted(cr(), FACTS, THEN)), facts, now)) is is_noted
+
+
+def test_a_note_is_as_short_as_can_be():
+    assert (
+        to_be_noted(cr(), FACTS, NOW) == '{"at":"2026-11-20T12:01:30Z","facts":{"members":[{"id":"1f"}],"quorum":true}}'
+    )

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.module.schedules import CronSchedule, ScheduleError, ZoneError, later, seconds_between
+from kubectl_reconcile.core.module.schedules import (
+    CronSchedule,
+    ScheduleError,
+    ZoneError,
+    later,
+    latest_slot,
+    schedule_if_any,
+    seconds_between,
+)
+from kubectl_reconcile.core.module.specs import SpecError
 
 AFTER = {
     "the next night": ("30 3 * * *", "UTC", "2026-11-20T12:00:00Z", "2026-11-21T03:30:00Z"),
@@ -98,3 +107,57 @@ def test_the_latest_slot_is_the_last_one_until_then(expression, zone, until, sec
     if found:
         assert since < found <= until
     assert schedule.after(found or since) > until
+
+
+NIGHTLY = CronSchedule("30 3 * * *")
+LATEST = {
+    "none yet": (NIGHTLY, "2026-11-20T12:00:00Z", "2026-11-21T03:29:59Z", ""),
+    "one, when it comes": (NIGHTLY, "2026-11-20T12:00:00Z", "2026-11-21T03:30:00Z", "2026-11-21T03:30:00Z"),
+    "not the one that was there already": (NIGHTLY, "2026-11-21T03:30:00Z", "2026-11-21T12:00:00Z", ""),
+    "within an hour": (NIGHTLY, "2026-01-01T00:00:00Z", "2026-11-21T04:00:00Z", "2026-11-21T03:30:00Z"),
+    "within a day": (NIGHTLY, "2026-01-01T00:00:00Z", "2026-11-21T12:00:00Z", "2026-11-21T03:30:00Z"),
+    "within a month": (CronSchedule("0 0 1 * *"), "2026-01-01T00:00:00Z", "2026-11-21T00:00:00Z", "2026-11-01T00:00:00Z"),
+    "within a year": (CronSchedule("0 0 1 1 *"), "2025-12-31T00:00:00Z", "2026-11-21T00:00:00Z", "2026-01-01T00:00:00Z"),
+    "longer ago": (CronSchedule("0 0 29 2 *"), "2023-01-01T00:00:00Z", "2026-11-21T00:00:00Z", "2024-02-29T00:00:00Z"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("slots", "since", "until", "slot"), LATEST.values(), ids=LATEST)
+def test_the_latest_slot_is_found_however_long_ago_it_came(slots, since, until, slot):
+    assert latest_slot(slots, since, until) == slot
+
+
+class Counted:
+    """Slots that come each minute, and what was asked of them."""
+
+    def __init__(self):
+        self.asked = []
+
+    def latest(self, since, until):
+        self.asked.append((since, until))
+        return until
+
+
+def test_of_years_of_slots_the_last_hour_is_looked_at_first():
+    slots = Counted()
+    assert latest_slot(slots, "2020-01-01T00:00:00Z", "2026-11-21T12:00:00Z") == "2026-11-21T12:00:00Z"
+    assert slots.asked == [("2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z")]
+
+
+NO_SCHEDULES = {
+    "a word": ("@daily", "UTC", ".spec.schedule", "must be five fields"),
+    "no zone": ("0 0 * * *", "Mars/Olympus", ".spec.timeZone", "must be a time zone"),
+    "no zone, and no schedule either": ("", "Mars/Olympus", ".spec.timeZone", "must be a time zone"),
+}
+
+
+@pytest.mark.parametrize(("expression", "zone", "field", "words"), NO_SCHEDULES.values(), ids=NO_SCHEDULES)
+def test_a_spec_with_no_schedule_is_refused_by_its_field(expression, zone, field, words):
+    with pytest.raises(SpecError, match=words) as error:
+        schedule_if_any(expression, zone, ".spec")
+    assert error.value.field == field
+
+
+def test_a_spec_may_be_without_a_schedule():
+    assert schedule_if_any("", "UTC", ".spec") is None
+    assert schedule_if_any("30 3 * * *", "Europe/Berlin", ".spec") == CronSchedule("30 3 * * *", "Europe/Berlin")

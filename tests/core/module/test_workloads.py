@@ -7,14 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.module.inputs import Context
-from kubectl_reconcile.core.module.outcome import kept_status, named, untouched_in
 from kubectl_reconcile.core.module.workloads import (
     available,
+    awaits_node,
     container,
     deployment,
+    first_variables,
     is_alive,
     is_ready,
+    restricted_container,
+    restricted_pod,
     service,
+    spread_over_nodes,
     stateful_set,
 )
 from kubectl_reconcile.core.objects import Condition
@@ -81,6 +85,28 @@ def test_alive_is(pod, alive):
     assert is_alive({"metadata": {}, **pod}) is alive
 
 
+WAITING = {
+    "one that nobody has seen yet": ({}, True),
+    "one that no node may take": ({"spec": {"containers": []}, "status": {"phase": "Pending"}}, True),
+    "not one that a node has taken": ({"spec": {"nodeName": "one"}, "status": {"phase": "Pending"}}, False),
+    "not one that has run": ({"status": {"phase": "Failed"}}, False),
+}
+
+
+@pytest.mark.parametrize(("pod", "waits"), WAITING.values(), ids=WAITING)
+def test_a_pod_that_waits_for_a_node_is(pod, waits):
+    assert awaits_node({"metadata": {}, **pod}) is waits
+
+
+def test_the_variables_of_a_first_container_are_those_that_are_given_by_value():
+    given = [{"name": "BEGIN", "value": "first"}, {"name": "EMPTY", "value": ""}, {"name": "PASSWORD", "valueFrom": {}}]
+    pod = {
+        "spec": {"initContainers": [{"env": given}, {"env": [{"name": "OTHER", "value": "x"}]}], "containers": "odd"}
+    }
+    assert first_variables(pod, "initContainers") == {"BEGIN": "first", "EMPTY": ""}
+    assert first_variables(pod) == first_variables({}) == {}
+
+
 @pytest.mark.parametrize(("status", "ready"), [("True", True), ("False", False), ("Unknown", False)])
 def test_a_pod_is_ready_when_it_says_so(status, ready):
     assert is_ready({"status": {"conditions": [{"type": "Ready", "status": status}]}}) is ready
@@ -116,12 +142,35 @@ def test_a_name_that_was_made_of_no_number_has_none(name):
     assert CTX.number_of(name) == -1
 
 
-def test_children_that_are_told_by_name_alone_stay_as_they_are():
-    budget, whole = named("policy/v1", "PodDisruptionBudget", "web"), service(CTX, "store", port=80)
-    assert untouched_in([budget, whole]) == ("PodDisruptionBudget.policy/web",)
+def test_a_restricted_pod_has_no_token_and_runs_as_a_user_without_rights():
+    assert restricted_pod(999) == {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 999,
+            "runAsGroup": 999,
+            "fsGroup": 999,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
 
 
-def test_the_status_that_stays_is_what_the_module_gave_it():
-    status = {"phase": "Running", "conditions": [{"type": "Ready"}], "observedGeneration": 3}
-    assert kept_status({"status": status}) == {"phase": "Running"}
-    assert kept_status({}) == {}
+def test_a_restricted_container_gains_no_rights_and_writes_to_its_volumes_alone():
+    assert restricted_container() == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_pods_that_are_to_be_spread_prefer_different_nodes():
+    (wish,) = spread_over_nodes({"app": "web"})["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert wish == {
+        "weight": 100,
+        "podAffinityTerm": {
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "topologyKey": "kubernetes.io/hostname",
+        },
+    }
+    assert list(spread_over_nodes({})["podAntiAffinity"]) == ["preferredDuringSchedulingIgnoredDuringExecution"]

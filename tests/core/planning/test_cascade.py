@@ -241,7 +241,7 @@ def test_what_nobody_could_count_is_held_and_said():
     unseen = {MEMBERS: Listed((), (CONFIG_MAP,))}
     (hold,) = plan([doomed_sync()], unseen).holds
     assert hold.reason == "Uncounted"
-    assert hold.message.endswith("uncounted, since it can't be listed: ConfigMap in namespace shop")
+    assert hold.message.endswith("uncounted, because they can't be listed: ConfigMap in namespace shop")
     made = plan([doomed_sync()], {})
     assert (made.lacking, [hold.reason for hold in made.holds]) == (frozenset({MEMBERS}), ["Uncounted"])
 

@@ -336,7 +336,7 @@ def test_a_stranger_is_named_with_what_makes_it_the_module_s():
     made = plan(wants(WANTED), cache(), live(WANTED, controller="", labels={}, manager="somebody"))
     assert made.changes[0].op is Op.UPDATE
     assert made.changes[0].gate.blocked == (
-        "it exists and doesn't belong to Cache.example.com shop/web; delete it, or give it the label reconcile.dev/module"
+        "it exists, but doesn't belong to Cache.example.com shop/web; delete it, or give it the label reconcile.dev/module"
         " and the other labels of this child"
     )
 

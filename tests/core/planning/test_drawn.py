@@ -63,9 +63,10 @@ def test_certificates_that_live_in_part_are_asked_about_and_never_mixed():
     made = plan(both, [there(CERTIFICATE % 5)])
     [problem] = made.problems
     assert (
-        problem.message == "Service shop/hook: .spec.type must match what is live in Service shop/web, and is missing"
+        problem.message
+        == "Service shop/hook: .spec.type must match the live values in Service shop/web, and is missing"
     )
-    assert "delete Service shop/web as well" in problem.hint
+    assert "or also delete Service shop/web" in problem.hint
     assert [change.ref.name for change in made.changes if change.op is not Op.UNCHANGED] == []
 
 
@@ -76,7 +77,9 @@ def test_in_part_is_as_well_one_field_of_two():
     asked = with_placeholders(Located.of(certified(1), "a.yaml", -1), drawn_between(certified(1), certified(2)))
     assert len(asked.drawn) == 2
     [problem] = plan([asked], [live({**service(), "spec": {"type": CERTIFICATE % 3}})]).problems
-    assert '.metadata.annotations["reconcile.dev/note"] must match what is live in Service shop/web' in problem.message
+    assert (
+        '.metadata.annotations["reconcile.dev/note"] must match the live values in Service shop/web' in problem.message
+    )
 
 
 def test_a_part_of_what_is_asked_for_comes_with_what_must_fit_it():

@@ -466,7 +466,7 @@ def test_what_is_another_set_s_is_told_so_whatever_it_depends_on():
 
 def test_a_dependency_in_another_namespace_is_not_a_namesake_in_this_one():
     (problem,) = plan([service("a", depends_on="Service/ops/b"), service("b")]).problems
-    assert problem.message == "Service shop/a depends on Service ops/b, which this source doesn't ask for"
+    assert problem.message == "Service shop/a depends on Service ops/b, which isn't in this source"
 
 
 def test_what_is_as_it_should_be_is_not_blocked_by_what_it_depends_on():
@@ -478,7 +478,7 @@ def test_what_is_as_it_should_be_is_not_blocked_by_what_it_depends_on():
 
 def test_a_dependency_that_nobody_asks_for_is_told_with_what_to_do():
     (problem,) = plan([service(depends_on="Service/shop/ghost"), service("other")]).problems
-    assert problem.message == "Service shop/web depends on Service shop/ghost, which this source doesn't ask for"
+    assert problem.message == "Service shop/web depends on Service shop/ghost, which isn't in this source"
     assert problem.hint == "add it, or correct the annotation reconcile.dev/depends-on"
 
 

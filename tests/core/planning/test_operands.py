@@ -104,7 +104,7 @@ def test_what_is_planned_on_facts_of_others_is_left_to_them_and_shown_all_the_sa
     assert first.outcomes.statuses == ()
     (told,) = first.problems
     assert told.severity is Severity.WARNING
-    assert "its pods as the daemon saw them 42 s ago: no right to reach them" in str(told)
+    assert "its pods, as the daemon observed them 42 s ago: no right to reach them" in str(told)
     assert way(later) == WAY[2:]
 
 

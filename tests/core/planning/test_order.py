@@ -94,7 +94,7 @@ def test_a_wave_never_waits_for_a_claim_but_for_the_end_of_a_job():
 def test_nobody_waits_for_a_suspended_job_unless_it_is_a_hook():
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {"suspend": True}, "status": {}}
     assert HealthRules().passes(job).status is HealthStatus.SUSPENDED
-    assert HealthRules().passes(job, hook=True) == Health(HealthStatus.IN_PROGRESS, "suspended; a hook has to complete")
+    assert HealthRules().passes(job, hook=True) == Health(HealthStatus.IN_PROGRESS, "suspended; a hook must complete")
 
 
 LIMITS = {

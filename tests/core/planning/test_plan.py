@@ -258,7 +258,7 @@ def test_a_cluster_scoped_object_with_a_namespace_is_applied_without_it_and_warn
 def test_a_source_without_any_object_is_a_problem_and_never_no_changes():
     made = plan([])
     assert [problem.is_error for problem in made.problems] == [True]
-    assert "no manifest file is at this path" in str(made.problems[0])
+    assert "there are no manifest files at this path" in str(made.problems[0])
     assert not made.is_clean
 
 
@@ -306,7 +306,7 @@ SERVED = {
     "in another group": (
         "extensions/v1beta1",
         {("policy", "v1")},
-        "the cluster serves PodDisruptionBudget as policy/v1: change apiVersion if that is meant, or apply its CRD first",
+        "the cluster serves PodDisruptionBudget as policy/v1: change apiVersion to that, or apply the CRD of this one first",
     ),
     "in none": ("policy/v1beta1", set(), "apply its CRD first, or correct apiVersion"),
 }
@@ -373,7 +373,7 @@ def test_a_cycle_is_named_from_file_to_file_and_the_rest_goes_on():
 def test_depending_on_what_no_file_asks_for_is_a_problem():
     made = plan([config("a", depends_on="Deployment.apps/shop/web"), config("c")])
     assert ops(made) == {"c": Op.CREATE}
-    assert "depends on Deployment.apps shop/web, which this source doesn't ask for" in str(made.problems[0])
+    assert "depends on Deployment.apps shop/web, which isn't in this source" in str(made.problems[0])
 
 
 def test_what_depends_on_an_unusable_object_is_blocked_and_says_so():
@@ -585,7 +585,7 @@ def test_an_object_of_another_namespaces_sync_is_taken_only_if_that_gives_it_awa
     (refused,) = plan(arriving, [live(config("a"), set_id=FAR_ID)]).changes
     assert not refused.writes
     assert refused.gate.blocked == (
-        "it belongs to Sync elsewhere/far, which doesn't give it away; annotate it there with reconcile.dev/moved-to: shop/shop, "
+        "it belongs to Sync elsewhere/far, which hasn't released it; annotate it there with reconcile.dev/moved-to: shop/shop, "
         "or remove it there first"
     )
     given = [live(config("a", moved_to="shop/shop"), set_id=FAR_ID)]

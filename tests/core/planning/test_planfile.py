@@ -183,7 +183,7 @@ def test_a_plan_that_moved_is_refused_and_each_difference_named(shown, now, move
         kept(*shown).check(now)
     assert refused.value.moved == moved
     assert str(refused.value) == f"the plan is no longer valid, nothing was written: {'; '.join(moved)}"
-    assert refused.value.hint == "look at the new plan with: kubectl reconcile diff"
+    assert refused.value.hint == "to see the new plan: kubectl reconcile diff"
 
 
 @pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " (and 1 more)"), (8, " (and 3 more)")])
@@ -223,7 +223,7 @@ def test_what_a_later_program_does_to_an_object_is_named_in_its_own_word():
 
 
 GOOD = tree_of(a_plan(updated(WEB)))
-MAKE_IT = "make it with: kubectl reconcile diff … -o json > plan.json"
+MAKE_IT = "create it with: kubectl reconcile diff … -o json > plan.json"
 REFUSED = {
     "no JSON": (b"{", "it isn't JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     "no object": (b"[]", "it isn't a Plan"),
@@ -270,8 +270,8 @@ def test_what_is_no_plan_file_is_refused_with_what_to_do(data, message):
 def test_a_plan_that_belongs_to_no_sync_can_not_be_carried_out(sync):
     with pytest.raises(PlanFileError) as refused:
         read({**GOOD, "sync": sync})
-    assert str(refused.value) == "it belongs to no Sync, so nobody would remember its objects"
-    assert refused.value.hint == "make it with diff … --name NAME -o json"
+    assert str(refused.value) == "it belongs to no Sync, so nothing would record its objects"
+    assert refused.value.hint == "create it with diff … --name NAME -o json"
 
 
 ODD_CHANGES = {
@@ -286,13 +286,13 @@ ODD_CHANGES = {
 
 @pytest.mark.parametrize("changes", ODD_CHANGES.values(), ids=ODD_CHANGES)
 def test_changes_that_nobody_could_have_written_are_refused(changes):
-    with pytest.raises(PlanFileError, match=r"^one of its changes isn't as this program writes them$"):
+    with pytest.raises(PlanFileError, match=r"^one of its changes isn't in the format of this program$"):
         read({**GOOD, "changes": changes})
 
 
 @pytest.mark.parametrize("sync", ["shop/web", ["shop"], 3])
 def test_a_sync_that_nobody_could_have_written_is_refused(sync):
-    with pytest.raises(PlanFileError, match=r"^its field 'sync' isn't as this program writes it$"):
+    with pytest.raises(PlanFileError, match=r"^its field 'sync' isn't in the format of this program$"):
         read({**GOOD, "sync": sync})
 
 
@@ -361,7 +361,55 @@ def test_a_plan_made_on_noted_facts_is_refused_once_these_have_moved():
     file.check(now(seen))
     file.check(now(seen, as_of=""))  # seen with our own eyes, and it is the same
     for moved in (now({"members": 2}), made):
-        with pytest.raises(PlanMoved, match=r"Candy.* shop/bar: what was known of its pods has changed since"):
+        with pytest.raises(PlanMoved, match=r"Candy.* shop/bar: the state of its pods has changed since"):
             file.check(moved)
     with pytest.raises(PlanFileError, match="observed"):
         PlanFile.parse(json.dumps({**tree_of(made), "observed": [3]}).encode())
+
+
+SECRET = ObjectRef("", "Secret", "shop", "login")
+
+
+def secret(password, before="b2xk"):
+    """The update of a Secret to a password, by the one before."""
+    tree = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "login", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
+    }
+    return a_change(
+        SECRET,
+        Op.UPDATE,
+        before={**tree, "data": {"password": before}},
+        intent={**tree, "data": {"password": password}},
+    )
+
+
+def test_no_value_of_a_secret_goes_into_a_fingerprint():
+    assert (
+        fingerprint(secret("bmV3")) == fingerprint(secret("b3RoZXI=")) == fingerprint(secret("bmV3", before="b2xkZXI="))
+    )
+
+
+@pytest.mark.parametrize("more", [{"resourceVersion": "8"}, {"uid": "another"}], ids=str)
+def test_a_secret_that_was_written_meanwhile_is_another_one(more):
+    change = secret("bmV3")
+    written = {**change.before, "metadata": {**change.before["metadata"], **more}}
+    assert fingerprint(replace(change, before=written)) != fingerprint(change)
+
+
+def test_a_secret_that_is_made_is_another_change_than_one_that_is_updated():
+    change = secret("bmV3")
+    made = replace(change, before=None)
+    nameless = replace(change, before={**change.before, "metadata": {}})
+    assert len({fingerprint(each) for each in (change, made, nameless)}) == 3
+
+
+def test_a_secret_with_another_key_is_another_change():
+    change = secret("bmV3")
+    more = {**change.intent, "data": {"password": "bmV3", "user": "YQ=="}}
+    assert fingerprint(replace(change, intent=more)) != fingerprint(change)
+
+
+def test_what_is_told_of_a_secret_hides_the_values_that_it_has_and_that_it_had():
+    assert secret("bmV3").told("not b2xk but bmV3") == "not *** but ***"

@@ -1,12 +1,16 @@
-"""What a deletion leaves for last."""
+"""What is deleted, what waits for a person, and what a deletion leaves for last."""
 
 import pytest
 
-from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.annotations import SOURCE
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.objects import GroupKind, ObjectRef, Problem
+from kubectl_reconcile.core.planning.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.planner import build_removal
 from kubectl_reconcile.core.planning.prune import holders_of, parted, without_rights
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, member
+from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
 from tests.core.planning.test_plan import KINDS, built_in, cache, inputs_of, live, plan
 
 
@@ -84,3 +88,204 @@ def test_what_says_what_accounts_may_do_is_deleted_by_itself():
     assert {change.ref.kind for change in others.changes} == {"Sync", "Memcached"}
     assert {change.ref.kind for change in rights.changes} == {"ServiceAccount", "Role", "RoleBinding"}
     assert not any(change.gate.needs for change in rights.changes)
+
+
+# --- what goes, and in which order ----------------------------------------------------------------
+
+
+def config(name, **annotations):
+    noted = {f"reconcile.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "shop", **({"annotations": noted} if noted else {})},
+    }
+
+
+def asking(name):
+    """A ConfigMap whose deletion a person must approve, in the words of another tool."""
+    found = config(name)
+    found["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=confirm"}
+    return found
+
+
+STAYS = config("stays")
+SHOP_SYNC = {"name": "shop", "namespace": "shop"}
+
+
+def made_of(*doomed, sync=None, **more):
+    """The plan of a source that asks for one object, where others are members too."""
+    more.setdefault("desired", [STAYS])
+    desired = more.pop("desired")
+    return plan(desired, [live(STAYS), *(live(each) for each in doomed)], **({"sync": sync} if sync else {}), **more)
+
+
+def gone(made):
+    return {change.ref.name: change for change in made.changes if change.op is Op.DELETE}
+
+
+def named_needs(change):
+    return [ref.name for ref in change.gate.needs]
+
+
+def test_members_that_depend_on_each_other_in_a_ring_wait_for_nobody_and_others_still_do():
+    ring = config("a", depends_on="ConfigMap/b"), config("b", depends_on="ConfigMap/a")
+    found = gone(made_of(*ring, config("base"), config("user", depends_on="ConfigMap/base")))
+    assert {name: named_needs(change) for name, change in found.items()} == {
+        "a": [],
+        "b": [],
+        "base": ["user"],
+        "user": [],
+    }
+    assert found["user"].gate.wave < found["base"].gate.wave
+    assert all(change.writes for change in found.values())
+
+
+def test_a_dependency_on_what_stays_or_isnt_there_is_none():
+    found = gone(made_of(config("a", depends_on="ConfigMap/stays"), config("b", depends_on="ConfigMap/nowhere")))
+    assert [named_needs(change) for change in found.values()] == [[], []]
+
+
+def test_a_dependency_may_name_the_namespace():
+    found = gone(made_of(config("base"), config("user", depends_on="ConfigMap/shop/base")))
+    assert named_needs(found["base"]) == ["user"]
+
+
+def test_members_count_whether_or_not_they_are_deleted():
+    assert made_of(config("a")).members == 2
+    assert made_of().members == 1
+    assert made_of(config("a"), sync=Sync(**SHOP_SYNC, prune=False)).members == 2
+    assert made_of(config("a"), grouped=False).members == 0
+    assert gone(made_of(config("a"), whole=False)) == {}
+
+
+# --- what waits for a person ----------------------------------------------------------------------
+
+
+def hold_of(*doomed, **more):
+    (hold,) = made_of(*doomed, **more).holds
+    return hold.reason, hold.message, [ref.name for ref in hold.refs]
+
+
+BROKEN = [Problem("other.yaml", 3, "bad indentation")]
+FEW = Sync(**SHOP_SYNC, max_deletes=DeleteLimit(number=1))
+HELD = {
+    "that a file asks for, as far as anybody knows": (
+        (config("a"),), {"problems": BROKEN},
+        ("UnreadableFiles", "some files can't be used, and an object may have moved into one of them", ["a"]),
+    ),
+    "if the source is empty": (
+        (config("a"),), {"desired": []},
+        ("EmptySource", "no manifest is left at this path; every member would be deleted", ["a", "stays"]),
+    ),
+    "if there are more than the Sync allows": (
+        (config("a"), config("b")), {"sync": FEW},
+        ("TooManyDeletes", "2 of 3 members would be deleted, more than spec.maxDeletes allows", ["a", "b"]),
+    ),
+    "that says so itself": (
+        (asking("a"), config("b")), {},
+        ("NeedsConsent", "these are annotated so that a person must approve their deletion", ["a"]),
+    ),
+}  # fmt: skip
+
+
+def test_as_many_as_the_sync_allows_go_without_a_question():
+    assert made_of(config("a"), sync=FEW).holds == ()
+
+
+def test_who_has_approved_all_that_goes_is_asked_nothing_more():
+    held = made_of(config("a"), config("b"), sync=FEW)
+    approved = Sync(**SHOP_SYNC, max_deletes=FEW.max_deletes, approved_plan=held.approval)
+    assert made_of(config("a"), config("b"), sync=approved).holds == ()
+    assert made_of(config("a"), config("c"), sync=approved).holds != ()
+
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "old"}}
+
+
+def listed(*names, unseen=()):
+    found = tuple(
+        {**config(name), "metadata": {"name": name, "namespace": "old", "uid": f"u-{name}"}} for name in names
+    )
+    return {Listing(None, "old"): Listed(found, tuple(GroupKind("", kind) for kind in unseen))}
+
+
+def test_what_holds_others_waits_with_all_that_it_holds():
+    made = made_of(NAMESPACE, config("a"), listed=listed("x", "y"))
+    (hold,) = made.holds
+    assert (hold.reason, hold.message) == ("NeedsConsent", "deleting these deletes everything in them, too")
+    assert ([ref.name for ref in hold.refs], [ref.name for ref in hold.along]) == (["old"], ["x", "y"])
+    found = gone(made)
+    assert {name: change.gate.held for name, change in found.items()} == {"old": True, "x": True, "y": True, "a": False}
+    assert [found[name].gate.cascade for name in ("old", "x", "y")] == [False, True, True]
+    approved = Sync(**SHOP_SYNC, approved_plan=made.approval)
+    assert not any(
+        change.gate.held for change in gone(made_of(NAMESPACE, config("a"), listed=listed("x"), sync=approved)).values()
+    )
+
+
+def test_what_couldnt_be_listed_is_said_with_the_hold_five_kinds_at_most():
+    kinds = ("A", "B", "C", "D", "E", "F", "G")
+    for count, told in ((5, "A, B, C, D, E"), (7, "A, B, C, D, E and 2 more")):
+        (hold,) = made_of(NAMESPACE, listed=listed(unseen=kinds[:count])).holds
+        names = told.replace(",", " in namespace old,").replace("E", "E in namespace old")
+        assert (
+            hold.message
+            == f"deleting these deletes everything in them, too; uncounted, because they can't be listed: {names}"
+        )
+
+
+def test_a_set_whose_members_couldnt_be_listed_waits_with_those_that_could():
+    child = {**CHILD, "spec": {"deletionPolicy": "Prune"}}
+    contents = Contents(frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Service")}), frozenset({"shop"}))
+    recorded = contents.metadata(ObjectRef.of(CHILD), "kubectl-reconcile/1")["annotations"]
+    of = applyset_id(ObjectRef.of(CHILD))
+    marked = member(config("x"), set_id=of, source="a.yaml")
+    entry = {"manager": "kubectl-reconcile", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{PART_OF}": {}}, "f:annotations": {f"f:{SOURCE}": {}}}}}  # fmt: skip
+    marked["metadata"] |= {"managedFields": [entry], "uid": "u-x"}
+    answers = {
+        Listing(GroupKind("", "ConfigMap"), "shop", of): Listed((marked,)),
+        Listing(GroupKind("", "Service"), "shop", of): Listed((), (GroupKind("", "Service"),)),
+    }
+    there = live(child)
+    there["metadata"]["annotations"] = {**there["metadata"]["annotations"], **recorded}
+    (hold,) = plan([STAYS], [live(STAYS), there], listed=answers).holds
+    assert (hold.reason, [ref.name for ref in hold.refs], [ref.name for ref in hold.along]) == (
+        "Uncounted",
+        ["child"],
+        ["x"],
+    )
+    assert hold.message == (
+        "it isn't known which other objects are deleted with these; uncounted, because they can't be listed: Service in namespace shop"
+    )
+
+
+@pytest.mark.parametrize(("doomed", "more", "expected"), HELD.values(), ids=HELD)
+def test_a_deletion_waits_for_a_person(doomed, more, expected):
+    assert hold_of(*doomed, **more) == expected
+    assert not any(
+        change.writes for change in gone(made_of(*doomed, **more)).values() if change.ref.name in expected[2]
+    )
+
+
+# --- what nobody can be sure of -------------------------------------------------------------------
+
+
+def test_what_a_file_that_cant_be_read_once_asked_for_stays():
+    revision = Revision("c0ffee", "2026-11-20T12:00:00Z", {"broken.yaml": "b", "caches.yaml": "c"})
+    cluster = [live(STAYS), live(config("a"), path="broken.yaml"), live(config("b"))]
+    made = plan([STAYS], cluster, problems=[Problem("broken.yaml", 1, "bad")], revision=revision)
+    assert set(gone(made)) == {"b"}
+
+
+def test_what_a_chart_that_couldnt_be_rendered_once_asked_for_stays():
+    revision = Revision("c0ffee", "2026-11-20T12:00:00Z", {"caches.yaml": "c"}, unrendered=("chart",))
+    cluster = [live(STAYS), live(config("a"), path="chart/templates/a.yaml"), live(config("b"), path="charts/b.yaml")]
+    assert set(gone(plan([STAYS], cluster, revision=revision))) == {"b"}
+
+
+def test_a_removal_takes_all_members_but_those_that_are_to_be_asked_for():
+    cluster = [live(STAYS), live(asking("a")), live(NAMESPACE)]
+    made = build_removal(inputs_of([], cluster))
+    assert set(gone(made)) == {"stays", "old"}
+    assert all(change.writes for change in gone(made).values())

@@ -81,30 +81,6 @@ def test_a_release_has_another_key_for_whatever_a_template_may_see():
     )
 
 
-BAD = {
-    "releaseName": ({"releaseName": "Web"}, "releaseName"),
-    "a long one": ({"releaseName": "w" * 54}, "releaseName"),
-    "namespace": ({"namespace": "a.b"}, "namespace"),
-    "a file of the machine": ({"valuesFiles": ["a", "/etc/passwd"]}, "valuesFiles[1]"),
-    "a file of the network": ({"valuesFiles": ["https://example.com/values.yaml"]}, "valuesFiles[0]"),
-    "too many files": ({"valuesFiles": ["a"] * 33}, "valuesFiles"),
-    "no list": ({"valuesFiles": "a"}, "valuesFiles"),
-    "values": ({"values": [1]}, "values"),
-    "too many values": ({"values": {"a": "x" * 300_000}}, "values"),
-    "kubeVersion": ({"kubeVersion": "new"}, "kubeVersion"),
-    "apiVersions": ({"apiVersions": ["apps/v1", "a b"]}, "apiVersions[1]"),
-    "unstable": ({"unstable": "Never"}, "unstable"),
-    "lookup": ({"lookup": "cluster"}, "lookup"),
-}
-
-
-@pytest.mark.parametrize(("fields", "field"), BAD.values(), ids=BAD)
-def test_a_field_that_can_t_be_meant_is_named(fields, field):
-    with pytest.raises(HelmSpecError) as raised:
-        HelmSpec.of(fields)
-    assert raised.value.field == field
-
-
 def test_the_own_name_of_a_sync_may_be_too_long_for_a_release():
     with pytest.raises(HelmSpecError, match="must be given"):
         Release("s" * 54).order("web", 1)

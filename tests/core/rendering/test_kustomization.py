@@ -172,7 +172,7 @@ def test_what_is_for_nothing_is_told_in_words():
     found = list(unmatched([patch, image, nobody], FILES))
     assert [str(each).partition(" (hint")[0] for each in found] == [
         "prod/kustomization.yaml:5: the patch changes nothing: no object is kind=Job name=web",
-        "prod/kustomization.yaml: no container has an image web, so none gets another name or tag",
+        "prod/kustomization.yaml: no container has an image web, so no name or tag changes",
         "prod/kustomization.yaml: it changes nothing: no object is its target",
     ]
     assert not any(each.is_error for each in found)

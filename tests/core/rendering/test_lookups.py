@@ -114,7 +114,7 @@ def test_more_than_the_bounds_is_a_problem_and_no_answers():
         )
     assert not Answers().and_also(Answers({"a": "x" * MOST_BYTES})).beyond
     long = Answers({"a": "x" * MOST_BYTES}).and_also(Answers({"b": "x"}))
-    assert long.beyond == "what it looks up has more than 1024 KiB"
+    assert long.beyond == "the objects that it looks up have more than 1024 KiB"
     assert many.and_also(Answers({"a": "{}"})).beyond == many.beyond
 
 
@@ -122,10 +122,10 @@ def test_each_lookup_is_named_with_what_it_was_told():
     answers = Answers({ASKED: "{}", "v1 Node /a": ""}, {ALL: "the cluster serves no Secret"})
     found = list(warnings_of("web/Chart.yaml", [ASKED, "v1 Node /a", ALL, "v1 Pod /"], answers))
     assert [each.message.removeprefix("it looks up ") for each in found] == [
-        "Secret shop/db in the cluster, and is told what is there",
-        "Node a in the cluster, and nothing is there",
-        "every Secret of shop in the cluster, and is told that there is nothing: the cluster serves no Secret",
-        "every Pod in the cluster, and is told that there is nothing",
+        "Secret shop/db in the cluster, and finds it",
+        "Node a in the cluster, and finds nothing",
+        "every Secret of shop in the cluster, and finds nothing: the cluster serves no Secret",
+        "every Pod in the cluster, and finds nothing",
     ]
     assert not any(each.is_error for each in found)
     assert list(problems_of("web/Chart.yaml", answers)) == []
@@ -133,7 +133,7 @@ def test_each_lookup_is_named_with_what_it_was_told():
 
 def test_a_chart_that_looks_up_without_end_is_told_of_in_few_words():
     found = list(warnings_of("web/Chart.yaml", [f"v1 Node /n{number}" for number in range(100_000)], Answers()))
-    assert (len(found), found[0].message) == (101, "it looks up 99,900 objects more than are named here")
+    assert (len(found), found[0].message) == (101, "it looks up 99,900 more objects than are listed here")
     [long] = warnings_of("web/Chart.yaml", [f"v1 {'K' * 100_000} shop/db"], Answers())
     assert len(long.message) < 1000
 

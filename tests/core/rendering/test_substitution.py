@@ -98,8 +98,8 @@ def test_names_and_namespaces_may_have_variables_in_them_and_are_looked_at_again
     assert 'metadata.name "No Name-web" isn\'t a DNS name' in str(bad.problems[0])
     hidden = substituted([named], Values({"ENV": Value("S3 CRET", secret=True)}), lambda *_: 3)
     assert [problem.message for problem in hidden.problems] == [
-        "metadata.name has the value of a Secret in it, ENV, and is seen by everybody",
-        "metadata.namespace has the value of a Secret in it, ENV, and is seen by everybody",
+        "metadata.name contains the value of a Secret, ENV, and everybody can see it",
+        "metadata.namespace contains the value of a Secret, ENV, and everybody can see it",
     ]  # fmt: skip
     [undeclared] = substituted([named], Values(), lambda *_: 3).problems[:1]
     assert "has a variable in it that isn't declared" in undeclared.message
@@ -125,7 +125,7 @@ def test_a_name_that_nobody_declares_is_left_and_said_once():
     )
     left = "the Sync doesn't declare it; it is left as it is"
     assert [problem.message for problem in found.problems] == [f"${{HOME}}: {left}", f"${{PATH}}: {left}"]
-    assert str(found.problems[0]).endswith("or write $${HOME} if it is meant literally)")
+    assert str(found.problems[0]).endswith("or write $${HOME} for the literal text)")
     assert not any(problem.is_error for problem in found.problems)
     [shell] = filled({"a": "${ENV:=dev}"}).problems
     assert "set defaults in the Sync" in shell.message

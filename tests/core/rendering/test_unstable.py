@@ -210,7 +210,10 @@ def test_two_renderings_are_paired_by_their_files():
 
 
 POLICIES = {
-    Unstable.KEEP: (DRAWN_LATER, "Secret shop/db: .data.a is generated again at each rendering; what is live is kept"),
+    Unstable.KEEP: (
+        DRAWN_LATER,
+        "Secret shop/db: .data.a is generated again at each rendering; the live value is kept",
+    ),
     Unstable.RENDER: (
         "x",
         "Secret shop/db: .data.a is generated again at each rendering; a different one is applied each time",

@@ -59,8 +59,8 @@ LACKING = {
     "not applied comes first": (HELD, Goal.HEALTHY, ("Held", "2 deletions wait")),
     "not Ready": (LATE, Goal.READY, ("InProgress", LACKS)),
     "nobody watches": (UNWATCHED, Goal.HEALTHY, ("", "no daemon has reported on it yet")),
-    "of an older spec": (OLD, Goal.SYNCED, ("", "no daemon has looked at its newest spec yet")),
-    "nobody deletes it": (WELL, Goal.DELETED, ("Synced", "nobody deletes it")),
+    "of an older spec": (OLD, Goal.SYNCED, ("", "no daemon has processed its newest spec yet")),
+    "nobody has deleted it": (WELL, Goal.DELETED, ("Synced", "nobody has deleted it")),
     "it can't go": (
         sync(ready("False", "DeletionRefused", "it may not"), deletionTimestamp="2026-11-20T12:00:00Z"),
         Goal.DELETED,
@@ -93,3 +93,7 @@ REVISIONS = {
 @pytest.mark.parametrize(("status", "tried"), REVISIONS.values(), ids=REVISIONS)
 def test_a_commit_counts_as_tried_when_all_that_it_asks_for_was(status, tried):
     assert was_tried({"status": status}, "c0ff") is tried
+
+
+def test_a_condition_without_a_message_is_told_by_its_reason():
+    assert lack_of(sync(synced("False", "Held")), Goal.SYNCED) == ("Held", "Held")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from kubectl_reconcile.core.resources.history import (
     current_of,
     digest_of,
+    digest_of_sorted,
     is_same_state,
     previous_of,
+    print_of,
     with_put_back,
     with_row,
 )
@@ -154,3 +158,14 @@ def test_a_report_that_the_source_cannot_be_read_leaves_history_and_summary():
     before = status_after({}, Counts(1, created=1))
     after = status_after(before, Counts(), reason=ConditionReason.SOURCE, revision="", digest="")
     assert (after["history"], after["summary"]) == (before["history"], before["summary"])
+
+
+def test_a_digest_says_nothing_of_the_values_of_a_secret():
+    red, blue = config_map("a", "red", "Secret"), config_map("a", "blue", "Secret")
+    assert digest_of([red]) == digest_of([blue])
+    assert digest_of([red]) != digest_of([{**red, "data": {"size": "red"}}])
+
+
+def test_a_state_is_known_by_the_prints_of_its_objects_one_after_the_other():
+    prints = sorted(print_of(config_map("a", colour)) for colour in ("red", "blue"))
+    assert digest_of_sorted(prints) == hashlib.sha256(prints[0] + prints[1]).hexdigest()[:16]

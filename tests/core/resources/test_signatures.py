@@ -94,6 +94,58 @@ def test_each_fault_of_an_openpgp_signature_is_told_apart(said, fault):
     assert verdict_of(PGP, NO_KEYS, 0, said).signature is None, "not even where git were content"
 
 
+DETAILS = {
+    "the fingerprint of an unknown key": (PGP_FAULTS["unknown"][0], f"OpenPGP {FPR}"),
+    "the id of an unknown key, of an old gpg": (PGP_FAULTS["unknown to an old gpg"][0], "OpenPGP 9F147A8425ED52A1"),
+    "the id where there is no fingerprint": ("[GNUPG:] ERRSIG 9F147A8425ED52A1 22 8 00 1795326601 9 -", "OpenPGP 9F147A8425ED52A1"),
+    "the id where the words end early": ("[GNUPG:] ERRSIG 9F147A8425ED52A1 22 8 00 1", "OpenPGP 9F147A8425ED52A1"),
+    "nothing where there are no words": ("[GNUPG:] ERRSIG", "OpenPGP "),
+    "the key and the signer of a bad signature": (PGP_FAULTS["changed"][0], "OpenPGP D4C23DB58F39AEB6 of Alice <alice@x.org>"),
+    "the whole key where it is known": (PGP_FAULTS["revoked"][0], f"OpenPGP {FPR} of Alice"),
+    "a key of nobody": ("[GNUPG:] BADSIG D4C23DB58F39AEB6", "OpenPGP D4C23DB58F39AEB6"),
+    "that there is more than one": (PGP_FAULTS["two"][0], "it has more than one"),
+    "that it isn't clear": (GOODSIG, "git and gpg disagree about it"),
+    "the program": ("error: cannot run gpg: No such file or directory", "gpg"),
+    "what was said first": ("\nfatal: it is odd\nand more", "it is odd"),
+    "that nothing was said": ("[GNUPG:] NEWSIG", "without a reason"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "detail"), DETAILS.values(), ids=DETAILS)
+def test_a_fault_of_an_openpgp_signature_tells(said, detail):
+    assert verdict_of(PGP, NO_KEYS, 1, said).detail == detail
+
+
+SSH_DETAILS = {
+    "the key": (SSH_FAULTS["unknown"][0], "SSH key SHA256:abc"),
+    "the program": (SSH_FAULTS["no program"][0], "ssh-keygen"),
+    "what was said": ("error: it is odd", "it is odd"),
+    "that nothing was said": ("", "without a reason"),
+}
+
+
+@pytest.mark.parametrize(("said", "detail"), SSH_DETAILS.values(), ids=SSH_DETAILS)
+def test_a_fault_of_an_ssh_signature_tells(said, detail):
+    assert verdict_of(SSH, NO_KEYS, 1, said).detail == detail
+    keyless = SignedObject(ObjectType.COMMIT, SignatureFormat.SSH)
+    assert verdict_of(keyless, NO_KEYS, 1, "No principal matched.").detail == ""
+
+
+def test_two_good_ssh_signatures_are_none():
+    assert verdict_of(SSH, NO_KEYS, 0, f"{GOOD_SSH}\n{GOOD_SSH}").signature is None
+
+
+SHORT = {
+    "a line that ends before the key": VALIDSIG.rpartition(" ")[0],
+    "two lines": f"{VALIDSIG}\n{VALIDSIG}",
+}
+
+
+@pytest.mark.parametrize("valid", SHORT.values(), ids=SHORT)
+def test_a_good_signature_has_one_whole_line_that_says_it_is_valid(valid):
+    assert verdict_of(PGP, NO_KEYS, 0, f"{GOODSIG}\n{valid}").fault is SignatureFault.UNCHECKED
+
+
 def test_without_git_nothing_is_good():
     assert verdict_of(SSH, NO_KEYS, 1, GOOD_SSH).signature is None
     assert verdict_of(PGP, NO_KEYS, 1, GOOD_PGP).signature is None
@@ -140,6 +192,40 @@ def test_a_commit_says_who_made_it_and_by_which_key():
         assert found == SignedObject(
             ObjectType.COMMIT, SignatureFormat.SSH, "Bob [31m <bob@example.com>", key=fingerprint_of(b"key")
         )
+
+
+def test_a_key_that_takes_several_lines_is_read_whole():
+    key = bytes(range(100))
+    signature = sshsig(key).replace("\n", "\n ")
+    found = SignedObject.read(ObjectType.COMMIT, f"{HEAD}gpgsig {signature}\n\nChange\n".encode())
+    assert found.key == fingerprint_of(key)
+
+
+DAMAGED = {
+    "no base64": "!!!!",
+    "no signature": base64.b64encode(b"SSHKEY" + bytes(20)).decode(),
+    "a key that ends early": base64.b64encode(b"SSHSIG" + (1).to_bytes(4) + (9).to_bytes(4) + b"key").decode(),
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_signature_names_no_key(text):
+    signature = f"-----BEGIN SSH SIGNATURE-----\n {text}\n -----END SSH SIGNATURE-----"
+    found = SignedObject.read(ObjectType.COMMIT, f"{HEAD}gpgsig {signature}\n\nChange\n".encode())
+    assert (found.format, found.key) == (SignatureFormat.SSH, "")
+
+
+def test_a_tag_of_nothing_but_a_signature_is_signed_and_the_last_signature_counts():
+    tag = "object 1234\ntag v1\ntagger Bob <bob@example.com> 1 +0000\n\n"
+    pgp = "-----BEGIN PGP SIGNATURE-----\n\nx\n"
+    assert SignedObject.read(ObjectType.TAG, f"{tag}{pgp}".encode()).format is SignatureFormat.OPENPGP
+    both = SignedObject.read(ObjectType.TAG, f"{tag}{pgp}{sshsig(b'key')}\n".encode())
+    assert (both.format, both.key) == (SignatureFormat.SSH, fingerprint_of(b"key"))
+
+
+def test_a_long_name_is_cut_and_one_of_eighty_letters_isnt():
+    assert (person("x" * 80), person("x" * 81)) == ("x" * 80, "x" * 79 + "…")
+    assert person(" a\tb\n\x1bc ") == "a b c"
 
 
 def test_a_signature_in_the_message_of_a_commit_is_none():

@@ -3,12 +3,14 @@
 import pytest
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, ObjectRef
+from kubectl_reconcile.core.resources.helm import NO_HELM
 from kubectl_reconcile.core.resources.sync import (
     DeleteLimit,
     DeletionPolicy,
     Dependency,
     DriftPolicy,
     GitSpec,
+    Render,
     Sync,
     SyncSpecError,
     duration_s,
@@ -152,7 +154,7 @@ REFUSED = {
     "a mode of verifying that there isn't": (
         {"source": {"git": {"url": URL, "verify": {"mode": "HEAD", "secretRef": {"name": "keys"}}}}},
         "spec.source.git.verify.mode",
-        "'HEAD' is none of Commit, Tag, CommitOrTag, CommitAndTag",
+        "'HEAD' isn't one of Commit, Tag, CommitOrTag, CommitAndTag",
     ),
     "a timeout that is none": (
         {"timeout": "5"},
@@ -162,13 +164,13 @@ REFUSED = {
     "a policy that there isn't": (
         {"conflicts": "Win"},
         "spec.conflicts",
-        "'Win' is none of Override, Yield, Fail",
+        "'Win' isn't one of Override, Yield, Fail",
     ),
-    "a word on drift that there isn't": ({"drift": "Shrug"}, "spec.drift", "'Shrug' is none of Correct, Report, Ask"),
+    "a word on drift that there isn't": ({"drift": "Shrug"}, "spec.drift", "'Shrug' isn't one of Correct, Report, Ask"),
     "a word on deletion that there isn't": (
         {"deletionPolicy": "Keep"},
         "spec.deletionPolicy",
-        "'Keep' is none of Prune, Orphan",
+        "'Keep' isn't one of Prune, Orphan",
     ),
     "an account of another namespace": (
         {"serviceAccountName": "kube-system:root"},
@@ -201,6 +203,50 @@ def test_refused_is(spec, field, message):
         sync(**spec)
     assert (refused.value.field, refused.value.message) == (field, message)
     assert str(refused.value) == f"{field}: {message}"
+
+
+CHART = {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3"}
+
+
+def rendered(render=None, **helm):
+    return sync(source={"git": {"url": URL}, **({"render": render} if render else {}), "helm": helm}).git
+
+
+RENDERS = {
+    "as the files say": (None, {}, Render.AUTO),
+    "as it says": ("Kustomize", {}, Render.KUSTOMIZE),
+    "by Helm, if it names a chart": (None, {"chart": CHART}, Render.HELM),
+    "by Helm, if it names a chart and says so": ("Helm", {"chart": CHART}, Render.HELM),
+}
+
+
+@pytest.mark.parametrize(("render", "helm", "way"), RENDERS.values(), ids=RENDERS)
+def test_it_is_rendered(render, helm, way):
+    assert rendered(render, **helm).render is way
+
+
+def test_what_it_says_of_its_chart_is_read():
+    assert rendered(releaseName="web").helm.release_name == "web"
+    assert rendered().helm == NO_HELM
+    assert rendered(chart=CHART).helm.chart.version == "1.2.3"
+
+
+UNRENDERED = {
+    "a chart that isn't rendered by Helm": (
+        {"render": "Kustomize", "helm": {"chart": CHART}}, "spec.source.render",
+        "Kustomize and spec.source.helm.chart exclude each other; keep one",
+    ),
+    "a way that there isn't": ({"render": "Jsonnet"}, "spec.source.render", None),
+    "a chart without a version": ({"helm": {"chart": {**CHART, "version": ""}}}, "spec.source.helm.chart.version", "is required"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "field", "message"), UNRENDERED.values(), ids=UNRENDERED)
+def test_it_is_not_rendered(source, field, message):
+    with pytest.raises(SyncSpecError) as refused:
+        sync(source={"git": {"url": URL}, **source})
+    assert refused.value.field == field
+    assert refused.value.message == (message or f"'Jsonnet' isn't one of {', '.join(Render)}")
 
 
 PLACED = {

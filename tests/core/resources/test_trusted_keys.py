@@ -65,6 +65,86 @@ def test_what_can_not_be_meant_says_where_and_why(text, said):
     assert str(raised.value).isprintable()
 
 
+WRITTEN, COPIED = "write it as: alice@example.com ssh-ed25519 AAAA…", "copy the line of the .pub file exactly"
+OPTIONS = 'options are cert-authority, namespaces="git", valid-after="…" and valid-before="…"'
+TYPES = "types are ssh-ed25519, ssh-rsa, ecdsa-sha2-… and sk-…"
+ELSEWHERE = "put SSH keys into allowed_signers, or OpenPGP keys (gpg --export --armor) under any other name"
+WHOLE = {
+    "no name": (
+        {"allowed_signers": KEY}, "entry allowed_signers, line 1: doesn't say whose key it is",
+        "begin the line with it: alice@example.com ssh-ed25519 …",
+    ),
+    "no key": ({"allowed_signers": "alice"}, "entry allowed_signers, line 1: has no SSH key", WRITTEN),
+    "a damaged key": ({"allowed_signers": "alice ssh-rsa AAAA"}, "entry allowed_signers, line 1: the key is damaged", COPIED),
+    "an unknown option": (
+        {"allowed_signers": f"alice {'x' * 41} {KEY}"},
+        f"entry allowed_signers, line 1: '{'x' * 40}' is neither an option nor a type of key", OPTIONS,
+    ),
+    "an unknown type after options": (
+        {"allowed_signers": f'alice namespaces="git" {"x" * 41} AAAA'},
+        f"entry allowed_signers, line 1: '{'x' * 40}' isn't a type of an SSH key", TYPES,
+    ),
+    "no text": (
+        {"allowed_signers": "a\x00"}, "entry allowed_signers isn't text", "give OpenPGP keys in ASCII armour: gpg --export --armor",
+    ),
+    "too much": ({"a": "#" * (MOST_BYTES + 1)}, "holds more than 256 KiB", "keep only the keys of people who sign"),
+    "too much in all": ({"a": "#" * MOST_BYTES, "b": "#"}, "holds more than 256 KiB", "keep only the keys of people who sign"),
+    "nothing": ({}, "holds no key", ELSEWHERE),
+    "a private key": (
+        {"id": "PRIVATE KEY"}, "entry id holds a private key",
+        "keep only public keys there; anyone who could read this one can sign as its owner, so replace that key",
+    ),
+    "no armour": (
+        {"README": "our keys"}, "entry README holds no OpenPGP public key in ASCII armour",
+        "SSH keys go into allowed_signers, one a line: alice@example.com ssh-ed25519 AAAA…",
+    ),
+    "no end": (
+        {"alice.asc": ARMOUR[:40]}, "entry alice.asc has an incomplete key",
+        "the last line of each is -----END PGP PUBLIC KEY BLOCK-----",
+    ),
+    "too many blocks": ({"a.asc": ARMOUR * 1001}, "entry a.asc holds more than 1000 blocks of keys", ""),
+    "too many keys": ({"allowed_signers": f"alice {KEY}\n" * 1001}, "entry allowed_signers holds more than 1000 keys", ""),
+    "too many revoked keys": (
+        {"allowed_signers": f"alice {KEY}", "revoked_keys": f"{KEY}\n" * 1001}, "entry revoked_keys holds more than 1000 keys", "",
+    ),
+    "a revoked key that is none": (
+        {"allowed_signers": f"alice {KEY}", "revoked_keys": "alice"}, "entry revoked_keys, line 1: has no SSH key",
+        "write it as in the .pub file: ssh-ed25519 AAAA…",
+    ),
+    "a revoked key of no type": (
+        {"allowed_signers": f"alice {KEY}", "revoked_keys": "rsa AAAA"},
+        "entry revoked_keys, line 1: 'rsa' isn't a type of an SSH key", TYPES,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("entries", "message", "hint"), WHOLE.values(), ids=WHOLE)
+def test_what_can_not_be_meant_says_what_to_do(entries, message, hint):
+    with pytest.raises(KeysError) as raised:
+        TrustedKeys.of(entries)
+    assert (raised.value.message, raised.value.hint) == (message, hint)
+    assert str(raised.value) == (f"{message} (hint: {hint})" if hint else message)
+
+
+def test_as_many_keys_as_are_allowed_are_read():
+    many = TrustedKeys.of(
+        {"allowed_signers": f"alice {KEY}\n" * 1000, "a.asc": ARMOUR * 1000, "revoked_keys": f"{KEY}\n" * 1000}
+    )
+    assert many.openpgp == ARMOUR * 1000
+    assert many.allowed_signers == f"alice {KEY}\n" * 1000
+    assert TrustedKeys.of({"allowed_signers": f"alice {KEY}\n#".ljust(MOST_BYTES, "#")}).revoked == ""
+
+
+def test_revoked_keys_are_handed_on_with_a_last_line_that_ends():
+    found = TrustedKeys.of({"a.asc": ARMOUR, "revoked_keys": KEY})
+    assert (found.revoked, found.allowed_signers) == (f"{KEY}\n", "")
+
+
+def test_a_fingerprint_is_that_of_ssh_keygen():
+    # printf key | openssl dgst -sha256 -binary | base64 | tr -d =
+    assert fingerprint_of(b"key") == "SHA256:LHDhK3oGRvkiefQnx7OOczTY5Tic/xZ6HcMOc/gmtoM"
+
+
 def test_a_private_key_is_refused_and_not_shown():
     for kind in ("OPENSSH", "PGP"):
         with pytest.raises(KeysError, match="holds a private key") as raised:
@@ -80,7 +160,7 @@ def test_openpgp_keys_may_have_any_name_and_words_around_them():
 def test_an_entry_that_is_no_key_is_said():
     with pytest.raises(KeysError, match=r"entry README holds no OpenPGP public key"):
         TrustedKeys.of({"alice.asc": ARMOUR, "README": "our keys"})
-    with pytest.raises(KeysError, match=r"entry alice\.asc has a key without an end"):
+    with pytest.raises(KeysError, match=r"entry alice\.asc has an incomplete key"):
         TrustedKeys.of({"alice.asc": ARMOUR[:40]})
     with pytest.raises(KeysError, match="holds no key"):
         TrustedKeys.of({})

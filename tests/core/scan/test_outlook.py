@@ -42,7 +42,7 @@ def outlook(op, before=None, after=None, **more):
 
 
 def told(found):
-    return tuple([(each.finding.check, each.place) for each in part] for part in (found.new, found.mended))
+    return tuple([(each.finding.check, each.place) for each in part] for part in (found.new, found.fixed))
 
 
 def test_a_change_adds_what_wasn_t_there_and_mends_what_isn_t_any_more():
@@ -210,6 +210,6 @@ def test_what_is_told_of_a_plan_is_what_a_scan_finds_after_it(before, after, rul
         *(change(Op.DELETE, before=before[ref]) for ref in sorted(before.keys() - after.keys())),
     ]
     found = in_shop(changes, list(before.values()), rules)
-    new, mended = ({each.finding for each in part} for part in (found.new, found.mended))
+    new, mended = ({each.finding for each in part} for part in (found.new, found.fixed))
     assert (set(findings_among(before.values(), rules)) | new) - mended == set(findings_among(after.values(), rules))
     assert not new & mended

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import re
 
 import pytest
 from hypothesis import given
@@ -506,6 +507,37 @@ def test_patterns(text, matches):
     assert IgnoreRule.parse(text).matches(path) is matches
 
 
+ITEMS = {
+    "that item": ('.metadata.finalizers[="a/b"]', True),
+    "that item without quotes": (".metadata.finalizers[=a/b]", True),
+    "another item": ('.metadata.finalizers[="a"]', False),
+    "any item": (".metadata.finalizers[*]", True),
+    "an item that is known by a key": (".metadata.finalizers[name=a]", False),
+    "a field": (".metadata.finalizers.a", False),
+    "one level less": (".metadata", True),
+}
+
+
+@pytest.mark.parametrize(("text", "touches"), ITEMS.values(), ids=ITEMS)
+def test_a_pattern_may_mean_an_item_of_a_set(text, touches):
+    path = FieldPath(("f:metadata", "f:finalizers", 'v:"a/b"'))
+    assert IgnoreRule.parse(text).touches(path) is touches
+    assert IgnoreRule.at(path).touches(path)
+
+
+def test_a_number_and_its_text_are_the_same_item():
+    path = FieldPath(("f:spec", "f:ports", "v:80"))
+    assert IgnoreRule.parse(".spec.ports[=80]").touches(path)
+    assert IgnoreRule.parse('.spec.ports[="80"]').touches(path)
+
+
+def test_a_pattern_that_cant_be_read_is_shown_from_where_it_cant():
+    with pytest.raises(
+        ValueError, match=re.escape("'.spec[' can't be read at '[': write .spec.containers[name=web].image")
+    ):
+        IgnoreRule.parse(".spec[")
+
+
 @pytest.mark.parametrize("text", ["", ".", ".spec[", ".spec[name"])
 def test_what_is_no_pattern_is_said(text):
     with pytest.raises(ValueError, match="write"):
@@ -663,6 +695,13 @@ def test_what_changes_hands_is_told_where_no_value_changes():
     assert (result.verdict, result.changes) == (Verdict.DIFFERENT, ())
     handed = handover_of(live, result.intent, SCHEMA, US, result.takeover)
     assert (str(handed.gained), str(handed.given_up)) == (".spec.plain", '.spec.names[="n"]')
+
+
+def test_whoever_applies_for_the_first_time_gains_all_that_is_stated_and_gives_up_nothing():
+    live = living(thing(text="x"), entry("m1", fields(thing(text="x"))))
+    result = judge(thing(text="x"), live)
+    handed = handover_of(live, result.intent, SCHEMA, US, result.takeover)
+    assert (str(handed.gained), str(handed.given_up), handed.taken_from) == (".spec.text", "", ())
 
 
 def test_an_untracked_object_belongs_to_before_first_apply():

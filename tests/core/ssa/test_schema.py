@@ -95,6 +95,42 @@ def test_quantities_are_known_by_their_definition(spec):
     assert spec.type_at("limits").map.other.form is Form.QUANTITY
 
 
+FORMS = {
+    "a text": ({"type": "string"}, None),
+    "a time": ({"type": "string", "format": "date-time"}, Form.TIME),
+    "bytes": ({"type": "string", "format": "byte"}, Form.BYTES),
+    "a text of another format": ({"type": "string", "format": "int-or-string"}, None),
+    "a number": ({"type": "integer", "format": "int32"}, None),
+    "a number of bytes": ({"type": "integer", "format": "byte"}, None),
+    "a number that says it is a time": ({"type": "integer", "format": "date-time"}, None),
+}
+
+
+@pytest.mark.parametrize(("field", "form"), FORMS.values(), ids=FORMS)
+def test_a_built_in_field_has_the_form_that_the_server_writes_it_in(field, form):
+    kinds = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    root = {"type": "object", "properties": {"field": field}, "x-kubernetes-group-version-kind": [kinds]}
+    document = {"components": {"schemas": {"io.k8s.api.apps.v1.Deployment": root}}}
+    assert schemas_of_document(document)[DEPLOYMENT].root.map.type_at("field").form is form
+
+
+def test_a_kind_without_a_group_is_one_of_the_core():
+    pod = {"type": "object", "x-kubernetes-group-version-kind": [{"version": "v1", "kind": "Pod"}]}
+    schemas = schemas_of_document({"components": {"schemas": {"io.k8s.api.core.v1.Pod": pod, "Plain": {}}}})
+    assert list(schemas) == [GroupVersionKind("", "v1", "Pod")]
+    assert (len(schemas), len(schemas_of_document({}))) == (1, 0)
+    assert schemas[GroupVersionKind("", "v1", "Pod")].same_versions == {"v1"}
+
+
+def test_the_first_schema_of_a_kind_counts():
+    kinds = [{"group": "apps", "version": "v1", "kind": "Deployment"}]
+    one, two = ({"type": "object", "properties": {name: {}}, "x-kubernetes-group-version-kind": kinds} for name in "ab")
+    document = {"components": {"schemas": {"io.k8s.api.apps.v1.Deployment": one, "io.k8s.api.apps.v1.Z": two}}}
+    root = schemas_of_document(document)[DEPLOYMENT].root.map
+    assert root.type_at("a") is not None
+    assert root.type_at("b") is None
+
+
 def test_a_lost_reference_is_deduced(spec):
     lost = spec.type_at("lost")
     assert lost.map is not None
@@ -161,3 +197,23 @@ def test_an_embedded_resource_has_metadata():
 
 def test_the_unknown_schema_knows_nothing():
     assert not UNKNOWN.known
+
+
+def test_only_text_has_a_form():
+    fields = {
+        "type": "object",
+        "properties": {"bits": {"type": "integer", "format": "byte"}, "bytes": {"type": "string", "format": "byte"}},
+    }
+    document = {
+        "components": {
+            "schemas": {
+                "io.k8s.api.core.v1.Thing": {
+                    **fields,
+                    "x-kubernetes-group-version-kind": [{"version": "v1", "kind": "Thing"}],
+                }
+            }
+        }
+    }
+    thing = schemas_of_document(document)[GroupVersionKind("", "v1", "Thing")]
+    bits, text = (thing.root.map.type_at(name) for name in ("bits", "bytes"))
+    assert (bits.form, text.form) == (None, Form.BYTES)

@@ -51,7 +51,7 @@ def test_drift_is_written_into_the_working_tree(drifted, plugin):
     assert "left: Secret " in done.err
     assert "the values of a Secret don't belong in a file" in done.err
     assert "left: Deployment.apps " in done.err
-    assert "it follows from Memcached.cache.example.com" in done.err
+    assert "it is a child of Memcached.cache.example.com" in done.err
     assert "s3cr3t" not in done.out + done.err
     left = plugin("diff", "shop", "--local", str(drifted), "cm/web", "-o", "json")
     assert not [field for change in json.loads(left.out)["changes"] for field in change.get("fields", ())]
@@ -159,7 +159,7 @@ def test_live_objects_are_brought_under_a_sync(loose, plugin, cluster):
     for noise in ("uid", "resourceVersion", "managedFields", "status", "clusterIP", "creationTimestamp"):
         assert noise not in (loose / "apps/service-loose.yaml").read_text()
     again = plugin("adopt", "deploy/loose", "--sync", "shop", "--local", str(loose))
-    assert (again.status, "apps/deployment-loose.yaml is there already" in again.err) == (ExitStatus.USAGE, True)
+    assert (again.status, "apps/deployment-loose.yaml already exists" in again.err) == (ExitStatus.USAGE, True)
     # The next sync takes them over, and changes nothing of what they say.
     assert plugin("sync", "shop", "--local", str(loose)).status == 0
     after = cluster.get("Deployment", "loose")
@@ -181,7 +181,7 @@ def test_what_can_t_be_adopted(loose, plugin, cluster):
     assert "s3cr3t" not in secret.out + secret.err
     assert plugin("sync", "shop").status == 0
     member = plugin("adopt", "cm/web", "--sync", "shop")
-    assert (member.status, "it belongs to a set already" in member.err) == (ExitStatus.USAGE, True)
+    assert (member.status, "it already belongs to another ApplySet" in member.err) == (ExitStatus.USAGE, True)
     assert plugin("adopt", "cm/nope", "--sync", "shop").status == ExitStatus.FAILED
     assert plugin("adopt", "deploy/loose", "--sync", "nope").status == ExitStatus.USAGE
 

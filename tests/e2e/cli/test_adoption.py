@@ -91,7 +91,7 @@ def test_an_update_of_owners_alone_says_which_fields_change_hands(cluster, plugi
     for layout in ("diff", "summary", "wide"):
         preview = plugin("diff", "-f", folder, "--name", "shop", "-o", layout)
         assert preview.status == 1
-        assert ".data.b become ours, at the same value" in preview.out, layout
+        assert ".data.b become ours, with the same value" in preview.out, layout
 
 
 def test_a_controller_cannot_be_named_to_be_taken_over(cluster, plugin, source):

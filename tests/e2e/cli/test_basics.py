@@ -131,7 +131,7 @@ def test_a_server_that_was_asked_for_nothing_is_left_without_a_word():
         at = f"http://127.0.0.1:{silent.getsockname()[1]}"
         done = run("diff", "-A", "-f", ".", "--server", at)
         assert done.returncode == ExitStatus.USAGE
-        assert done.stderr.startswith("error: -A is for all that the Syncs follow")
+        assert done.stderr.startswith("error: -A means all Syncs with their own sources")
         assert "Traceback" not in done.stderr
         assert "never" not in done.stderr
         silent.settimeout(5)
@@ -191,10 +191,10 @@ REFUSED = {
     "a time that is none": (["diff", "--request-timeout", "soon"], ExitStatus.USAGE, "'soon' isn't a duration"),
     "two sources": (["diff", "-f", ".", "--repo", "https://example.com/x"], ExitStatus.USAGE, "exclude each other"),
     "a Sync and a folder": (["diff", "shop", "-f", "."], ExitStatus.USAGE, "write --name shop"),
-    "a ref of nothing": (["diff", "--ref", "main"], ExitStatus.USAGE, "say what of --repo to use"),
-    "a folder to sync without a name": (["sync", "-f", "."], ExitStatus.USAGE, "remembers its objects"),
-    "a Sync in all namespaces": (["status", "shop", "-A"], ExitStatus.USAGE, "drop -A"),
-    "an approval that is no hash": (["approve", "shop", "--plan-hash", "yes"], ExitStatus.USAGE, "is the hash that diff and sync print"),
+    "a ref of nothing": (["diff", "--ref", "main"], ExitStatus.USAGE, "--ref and --path need --repo"),
+    "a folder to sync without a name": (["sync", "-f", "."], ExitStatus.USAGE, "records the objects"),
+    "a Sync in all namespaces": (["status", "shop", "-A"], ExitStatus.USAGE, "leave out -A"),
+    "an approval that is no hash": (["approve", "shop", "--plan-hash", "yes"], ExitStatus.USAGE, "print the hash for --plan-hash"),
     "no kubeconfig there": (["diff", "--kubeconfig", "/nowhere/config"], ExitStatus.USAGE, "/nowhere/config can't be read"),
     "nobody to impersonate": (["diff", *NOWHERE, "--as="], ExitStatus.USAGE, "impersonate is empty"),
     "no server there": (["diff", *NOWHERE], ExitStatus.CLUSTER, "no answer from the API server https://127.0.0.1:1"),

@@ -61,7 +61,7 @@ def test_one_field_is_explained_in_full(plugin, shop, cluster, namespace):
     assert lines[4].endswith("ago: Paint it green")
     assert lines[5:] == [
         f"object member of Sync {namespace}/shop",
-        "verdict drift; it stays until the Sync, which is suspended, is resumed",
+        "verdict drift; it stays until the suspended Sync is resumed",
     ]
 
 
@@ -70,7 +70,7 @@ def test_all_fields_show_those_that_differ_first(plugin, shop, cluster):
     _, asked, count, _, group, first, *rest = plugin("explain", "configmap/web").out.splitlines()
     assert asked.split(", last changed by ")[0].endswith("/shop, from web.yaml:4")
     assert f"last changed by {shop.shas[1][:7]} by Ada" in asked
-    assert count == "1 field differs from what is asked for"
+    assert count == "1 field differs from the desired state"
     assert group.startswith("drift   by-hand, ")
     assert first == '        .data.size = "9", to be "1"'
     assert rest[0].startswith("same    kubectl-reconcile, ")
@@ -142,10 +142,10 @@ def test_without_git_the_cluster_still_explains(plugin, shop, tmp_path):
     told = plugin("explain", "cm/web", "--cache-dir", str(tmp_path))
     assert (told.status, ".data.colour" in told.out) == (0, True)
     assert "nothing differs" not in told.out
-    assert told.err.startswith("warning: files and commits aren't known: ")
+    assert told.err.startswith("warning: can't read files and commits: ")
     one = plugin("explain", "cm/web.data.colour", "--cache-dir", str(tmp_path))
     facts = facts_of(one)
-    assert (facts["wanted"], facts["applied"]) == ("not known: what Git asks for could not be read", '"green"')
+    assert (facts["wanted"], facts["applied"]) == ("not known: Git can't be read", '"green"')
     assert "no drift" not in one.out
 
 
@@ -173,7 +173,7 @@ def test_a_set_whose_sync_cannot_be_seen_is_said_to_be_one(plugin, cluster, tmp_
     assert "which is applied by hand" in plugin("explain", "cm/web").out
     cluster.delete("Sync", "shop")
     told = plugin("explain", "cm/web.data.colour").out
-    assert "member of a set whose Sync is gone, or can't be seen by you" in told
+    assert "member of a Sync that is gone, or that you may not see" in told
     assert "no drift" not in told
 
 
@@ -226,7 +226,7 @@ def test_what_is_kept_by_hand_is_not_called_free_of_drift(plugin, by_hand, names
     assert facts["owner"].startswith("by-hand, by update, ")
     assert (
         facts["wanted"]
-        == f"not known: Sync {namespace}/shop is applied by hand, so only its files say what it asks for (-f FOLDER)"
+        == f"not known: Sync {namespace}/shop is applied by hand, so explain needs its files (-f FOLDER)"
     )
     assert facts["applied"] == "not known: by-hand wrote after the last apply"
     assert facts["object"] == f"member of Sync {namespace}/shop, which is applied by hand"
@@ -237,10 +237,10 @@ def test_what_was_applied_last_by_hand_is_told(plugin, by_hand):
     facts = facts_of(plugin("explain", "deploy/web", ".spec.template.spec.containers[name=web].image"))
     assert facts["applied"] == '"web:1"'
     assert facts["wanted"].startswith("not known: ")
-    assert facts["verdict"].startswith("it is as it was applied last; ")
+    assert facts["verdict"].startswith("it has the value that was applied last; ")
     overview = plugin("explain", "deploy/web").out
     assert "nothing differs" not in overview
-    assert "what is asked for isn't known: " in overview
+    assert "can't read the desired state: " in overview
     document = json.loads(plugin("explain", "deploy/web", "-o", "json").out)
     states = {field["path"]: (field["state"], field.get("applied")) for field in document["fields"]}
     assert states['.spec.template.spec.containers[name="web"].image'] == ("applied", "web:1")
@@ -250,10 +250,10 @@ def test_what_was_applied_last_by_hand_is_told(plugin, by_hand):
 def test_with_its_files_what_is_kept_by_hand_is_explained_exactly(plugin, by_hand, cluster):
     facts = facts_of(plugin("explain", "deploy/web.spec.replicas", "-f", str(by_hand)))
     assert (facts["live"], facts["wanted"]) == ("5", "2, web.yaml:6")
-    assert facts["verdict"] == "drift; the next sync puts it back"
+    assert facts["verdict"] == "drift; the next sync reverts it"
     cluster.edit("Deployment", "web", {"spec": {"replicas": 2}})
     facts = facts_of(plugin("explain", "deploy/web.spec.replicas", "-f", str(by_hand)))
-    assert facts["verdict"] == "no drift: it is as asked for"
+    assert facts["verdict"] == "no drift: it has the desired value"
 
 
 def test_an_object_that_its_files_drop_is_said_to_go(plugin, by_hand, namespace):
@@ -274,4 +274,4 @@ def test_files_explain_what_belongs_to_no_sync(plugin, tmp_path, cluster):
     assert facts["verdict"] == "it was never applied from here; the next sync takes it over"
     (tmp_path / "web.yaml").write_text(DEPLOYMENT.replace("web", "other"))
     facts = facts_of(plugin("explain", "deploy/web.spec.replicas", "-f", str(tmp_path)))
-    assert facts["wanted"] == f"not known: nothing in {tmp_path} asks for it"
+    assert facts["wanted"] == f"not known: it isn't in {tmp_path}"

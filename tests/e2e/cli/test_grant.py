@@ -206,11 +206,11 @@ def test_what_is_sensitive_is_left_out_and_told_with_its_flag(sync, plugin, kube
     done = plugin("grant", "shop")
     assert done.status == 0
     assert (
-        f"Role.{RBAC} {namespace}/all gives “get *”, so the account may not write it (hint: --allow wildcards gives"
+        f"Role.{RBAC} {namespace}/all grants “get *”, so the account may not write it (hint: --allow wildcards grants"
         in done.err
     )
     assert f"RoleBinding.{RBAC} {namespace}/boss binds ClusterRole.{RBAC} cluster-admin, which gives" in done.err
-    assert "(hint: --allow bind lets the account bind cluster-admin, whatever it gives)" in done.err
+    assert "(hint: --allow bind lets the account bind cluster-admin, no matter which rights it has)" in done.err
     given = plugin("grant", "shop", "--allow", "wildcards", "--allow", "bind")
     assert (given.status, given.err) == (0, "")
     account, given_role, _ = documents(given.out)
@@ -440,7 +440,7 @@ def test_an_account_of_a_sync_that_is_there_is_not_chosen_anew(sync, plugin, tmp
     sync([an("ConfigMap", "web")])
     refused = plugin("grant", "-f", str(tmp_path), "--name", "shop", "--service-account", "bot")
     assert refused.status == ExitStatus.USAGE
-    assert f"Sync {namespace}/shop is there already, and acts as kubectl-reconcile" in refused.err
+    assert f"Sync {namespace}/shop already exists, and acts as kubectl-reconcile" in refused.err
 
 
 def test_the_declared_words_are_those_of_the_core():

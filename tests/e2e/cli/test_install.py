@@ -105,7 +105,7 @@ def test_before_an_earlier_version_is_replaced_the_syncs_that_lack_rights_are_na
     cluster.kubectl("create", "clusterrolebinding", member, "--clusterrole=cluster-admin", "--user=x")
     told = there("install")
     assert told.status == 0
-    assert "this version as the account of each Sync. These accounts lack rights:\n" in told.err
+    assert "this version writes as the account of each Sync. These accounts lack rights:\n" in told.err
     assert "  Sync default/shop: there is no ServiceAccount default/kubectl-reconcile\n" in told.err
     assert "    kubectl reconcile grant shop -n default --apply\n" in told.err
 

@@ -138,7 +138,7 @@ def test_every_form_shows_the_changes_and_no_secret(drifted, flags, expected):
 def test_only_one_form_at_a_time(shop):
     for flags in (["--reasons", "--side-by-side"], ["--reasons", "-o", "json"]):
         done = run("diff", *shop, *flags)
-        assert (done.returncode, "choose one" in done.stderr) == (ExitStatus.USAGE, True)
+        assert (done.returncode, "exclude each other" in done.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_a_template_that_is_none_is_refused_before_anything_is_asked():
@@ -252,7 +252,7 @@ def test_a_screen_shows_what_is_waited_for_and_ctrl_c_ends_the_wait(waiting, clu
     screen.interrupt()
     status, text = screen.end()
     assert status == ExitStatus.INTERRUPTED
-    assert "stopping: requests under way are finished, no other is started" in text
+    assert "stopping: running requests are finished, no new ones are started" in text
     assert "interrupted; 1 object was written and stays; run it again to continue" in text
     assert cluster.get("Deployment", "first")
     assert cluster.get("ConfigMap", "later") is None

@@ -106,9 +106,9 @@ def test_roles_that_give_more_than_the_account_holds_are_told(sync, plugin, name
     def found():
         return {name: one.get("denied", "") for name, one in changes(plugin("diff", "shop", "-o", "json")).items()}
 
-    why = f"ServiceAccount {namespace}/kubectl-reconcile may not give rights that it doesn't have itself: get pods in namespace"
+    why = f"ServiceAccount {namespace}/kubectl-reconcile may not grant rights that it doesn't have itself: get pods in namespace"
     eventually(lambda: found()["reader"].startswith(why), "the Role itself may be written")
-    assert "may not give rights that it doesn't have itself: " in found()["viewer"]
+    assert "may not grant rights that it doesn't have itself: " in found()["viewer"]
     allow("get", "pods")
     eventually(lambda: found()["reader"] == "", "what it gives is held")
     allow("bind", f"clusterroles.{RBAC}", "view")
@@ -141,7 +141,7 @@ def test_who_may_only_look_sees_the_plan_of_those_who_may_write(sync, plugin, ku
     kubectl("create", "rolebinding", "syncs", "--role=syncs", "--user=viewer", "-n", namespace)
     eventually(lambda: plugin("diff", "shop", "--as", "viewer").status == ExitStatus.DIFFERENT, "the viewer may look")
     done = plugin("diff", "shop", "--as", "viewer", "-o", "json")
-    assert "not tried: changes that you may not make yourself are shown as they are planned" in done.err
+    assert "not checked in a dry run: changes that you may not make yourself are shown as planned" in done.err
     viewer, admin = json.loads(done.out), json.loads(plugin("diff", "shop", "-o", "json").out)
     assert (viewer["hash"], viewer["confirmed"], admin["confirmed"]) == (admin["hash"], False, True)
     assert not any("blocked" in one for one in viewer["changes"])

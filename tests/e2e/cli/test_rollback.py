@@ -63,7 +63,7 @@ def test_history_without_git_is_history_all_the_same(plugin, shop, git_host, tmp
     shop.sync.change(suspend=True, source={"git": {"url": "http://127.0.0.1:1/gone.git"}})
     told = plugin("history", "shop", "--cache-dir", str(tmp_path))
     assert (told.status, shop.shas[2][:7] in told.out) == (0, True)
-    assert told.err.startswith("warning: authors and subjects aren't known: ")
+    assert told.err.startswith("warning: can't read authors and subjects: ")
 
 
 def test_history_of_a_sync_that_has_none(plugin, follow, git_server, namespace):
@@ -128,7 +128,7 @@ def test_rollback_with_nothing_to_go_back_to_says_so_and_pins_nothing(plugin, gi
     assert plugin("sync", "shop").status == 0
     refused = plugin("rollback", "shop", "-y")
     assert refused.status == ExitStatus.SOURCE
-    assert "shop has applied no other objects before, so there is nothing to go back to" in refused.err
+    assert "shop hasn't applied any other state before, so there is nothing to roll back to" in refused.err
     assert "commit" not in sync.live["spec"]["source"]["git"]
 
 
@@ -192,7 +192,7 @@ def test_a_server_that_refuses_the_push_says_so(plugin, shop, git_server, git, c
     refused = plugin("rollback", "shop", "--to", shop.shas[0], "--commit")
     assert refused.status == ExitStatus.SOURCE
     assert "the server refused the push" in refused.err
-    assert "hint: is the branch protected?" in refused.err
+    assert "hint: if the branch is protected" in refused.err
     assert (git("rev-parse", "main"), colour(cluster)) == (shop.shas[2], "blue")
 
 
@@ -214,7 +214,7 @@ def test_rollback_refuses(plugin, follow, git_server, config_map, words, status,
 def test_rollback_needs_something_to_go_back_to(plugin, follow, git_server, config_map, tmp_path):
     git_server.push({"web.yaml": config_map("web")})
     follow(git_server.url)
-    assert "shop has applied no other objects before" in plugin("rollback", "shop").err
+    assert "shop hasn't applied any other state before" in plugin("rollback", "shop").err
     (tmp_path / "web.yaml").write_text(config_map("other"))
     plugin("sync", "-f", str(tmp_path), "--name", "hand")
     refused = plugin("rollback", "hand", "--to", "1234567")
@@ -229,7 +229,7 @@ def test_a_tag_can_be_gone_back_to_but_not_be_moved(plugin, git, git_server, fol
     follow(git_server.url, git={"tag": "v2"})
     plugin("sync", "shop")
     refused = plugin("rollback", "shop", "--to", "v1", "--commit")
-    assert (refused.status, "follows tag v2, which a new commit doesn't move" in refused.err) == (
+    assert (refused.status, "follows tag v2, which a new commit doesn't change" in refused.err) == (
         ExitStatus.SOURCE,
         True,
     )

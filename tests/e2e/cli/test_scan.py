@@ -129,7 +129,7 @@ def test_new_findings_are_listed_by_object_and_place_and_end_a_pipeline_that_ask
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (("--fail-on", "new-findings"), "no Checkup looks at the namespaces that change"),
+        (("--fail-on", "new-findings"), "no Checkup scans the namespaces that change"),
         (("--scan", "baseline", "--fail-on", "new-findings", "--watch"), "can't be combined with --watch or --accept"),
         (("--scan", "tight"), "'tight' is not one of 'baseline', 'restricted'"),
     ],

@@ -199,7 +199,9 @@ def test_another_revision_may_be_synced_where_no_daemon_follows(followed, git_se
 def test_a_daemon_s_sync_takes_no_other_revision(followed, git_server, ask):
     git_server.push({"apps/web.yaml": json.dumps(config("web", colour="blue"))}, "second", branch="topic")
     done = ask("sync", "shop", "--revision", "topic")
-    assert (done.returncode, "would put anything else back" in done.stderr) == (ExitStatus.USAGE, True)
+    assert (done.returncode, "would revert anything else" in done.stderr) == (ExitStatus.USAGE, True)
+    assert ask("suspend", "shop").returncode == 0  # as the hint says
+    assert ask("sync", "shop", "--revision", "topic").returncode == 0
 
 
 def test_a_working_tree_is_previewed_under_its_sync(followed, git_server, ask, tmp_path, cluster):
@@ -360,7 +362,7 @@ def test_all_syncs_of_all_namespaces(own_cluster, crds_of, follow, git_server):
         assert "no Deployment.apps web belongs to any of these Syncs" in slip.stderr
         assert run(verb, "-A", "cm/web", *where).returncode == (verb == "diff")
     refused = run("diff", "shop", "-A", *where)
-    assert (refused.returncode, "drop SYNC" in refused.stderr) == (ExitStatus.USAGE, True)
+    assert (refused.returncode, "leave out SYNC" in refused.stderr) == (ExitStatus.USAGE, True)
 
 
 # --- slips of the pen -------------------------------------------------------------------------------------------------

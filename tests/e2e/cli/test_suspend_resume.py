@@ -104,7 +104,7 @@ def test_get_goes_on_when_its_watch_has_died_in_silence(kept_by_hand, cluster, k
 GET_REFUSED = {
     "a template that is none": (["-o", "jsonpath={.items[0}"], "{.items[0} isn't an expression"),
     "an unknown format": (["-o", "xml"], "'xml' is not one of 'wide', 'name', 'json', 'yaml', 'jsonpath='"),
-    "a name and everything": (["shop", "-A"], "drop -A and -l, or drop the names"),
+    "a name and everything": (["shop", "-A"], "leave out -A and -l, or the names"),
     "a watch for a script": (["-w", "-o", "json"], "--watch shows rows of a table"),
 }
 
@@ -183,7 +183,7 @@ def test_tree_names_what_may_not_be_seen(sandbox, kubectl, plugin, cluster, kept
     seen = looker("tree", "shop")
     assert (seen.status, "ConfigMap/shop-web" in seen.out) == (0, True)
     assert seen.err.startswith("warning: you may not list Endpoints, ")
-    assert " more kinds, so these aren't shown\n" in seen.err
+    assert " more kinds, so the tree doesn't show them\n" in seen.err
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_events_follow_live(plugin, shop, cluster, kubeconfig):
         lines = iter(following.stdout.readline, "")
         assert any("Synced" in line for line in lines)
         cluster.edit("ConfigMap", "settings", {"data": {"colour": "green"}})
-        assert any("by-hand changed .data.colour; put back" in line for line in lines)
+        assert any("by-hand changed .data.colour; corrected" in line for line in lines)
 
 
 def test_events_of_one_sync_are_those_of_its_objects_too(plugin, shop, cluster, kept_by_hand):
@@ -232,7 +232,7 @@ def test_events_of_one_sync_are_those_of_its_objects_too(plugin, shop, cluster, 
 def test_a_suspended_sync_leaves_drift_alone_until_it_is_resumed(plugin, shop, cluster, eventually, namespace):
     assert plugin("suspend", "shop").out == f"{namespace}/shop: suspended\n"
     shop.until("Suspended")
-    assert plugin("suspend", "shop").out == f"{namespace}/shop: was suspended already\n"
+    assert plugin("suspend", "shop").out == f"{namespace}/shop: is already suspended\n"
     cluster.edit("ConfigMap", "settings", {"data": {"colour": "green"}})
     done = plugin("resume", "shop")
     assert (done.status, done.out) == (0, f"{namespace}/shop: resumed\n")

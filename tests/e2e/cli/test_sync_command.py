@@ -218,9 +218,9 @@ def test_files_for_a_sync_that_follows_git_are_written_with_a_warning(plugin, fo
     assert "reverts" not in plugin(*by_hand, "--dry-run").err
     warned = plugin(*by_hand)
     assert warned.status == 0
-    assert f"warning: Sync {cluster.namespace}/shop follows {git_server.url}, path .: its daemon" in warned.err
+    assert f"warning: Sync {cluster.namespace}/shop follows {git_server.url}, path .: the daemon" in warned.err
     assert (
-        f"commit it there, or suspend the Sync first: kubectl reconcile suspend shop -n {cluster.namespace}"
+        f"commit the change there, or suspend the Sync first: kubectl reconcile suspend shop -n {cluster.namespace}"
         in warned.err
     )
     assert cluster.get("ConfigMap", "web")["data"] == {"color": "blue"}
@@ -334,7 +334,7 @@ def test_who_may_not_see_whether_a_daemon_lives_writes_nothing(editor, cluster, 
     follow(git_server.url)
     refused = editor("sync", "shop")
     assert refused.status != 0
-    assert "whether a daemon is running isn't known: you may not read its Leases" in refused.err
+    assert "can't tell whether a daemon is running: you may not read its Leases" in refused.err
     assert cluster.get("ConfigMap", "web") is None
 
 

@@ -65,7 +65,7 @@ def pushed(follow, git_server, daemon):
 
 
 def until_told(sync, *words):
-    """Wait until the status of a Sync says this of its health: what a command then has seconds for is there already."""
+    """Wait until the status of a Sync says this of its health: what a command then has seconds for already exists."""
     patiently(lambda: all(each in sync.condition("Healthy")["message"] for each in words), " ".join(words))
 
 
@@ -143,7 +143,7 @@ def test_who_asks_for_no_health_gets_synced_alone(pushed, plugin):
 def test_wait_for_the_end_of_a_sync(pushed, plugin, cluster):
     pushed(CONFIG)
     late = plugin("wait", "shop", "--for", "deleted", "--timeout", "4s")
-    assert (late.status, "isn't deleted after 4 s: nobody deletes it" in late.err) == (ExitStatus.FAILED, True), (
+    assert (late.status, "isn't deleted after 4 s: nobody has deleted it" in late.err) == (ExitStatus.FAILED, True), (
         late.err
     )
     cluster.delete("Sync", "shop")

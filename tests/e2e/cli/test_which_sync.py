@@ -15,7 +15,7 @@ def test_several_syncs_are_listed_with_their_namespace(verb, plugin, follow, nam
         follow("https://git.example.com/shop.git", name, suspend=True)
     done = plugin(verb)
     assert done.status == ExitStatus.USAGE
-    assert f"which Sync is meant? There are {namespace}/back, {namespace}/front\n" in done.err
+    assert f"name a Sync; there are {namespace}/back, {namespace}/front\n" in done.err
     assert f"hint: give its name, and its namespace by -n: back -n {namespace}\n" in done.err
 
 

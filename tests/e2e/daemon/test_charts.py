@@ -138,7 +138,7 @@ def test_drift_is_accepted_into_the_values_file_of_the_sync(plugin, follow, clus
     assert (tree / "prod.yaml").read_text() == "color: pink\n"
     assert (tree / "web/values.yaml").read_text() == FILES["web/values.yaml"]
     assert "left: ConfigMap" in done.err
-    assert "nothing in web can give it that value: " in done.err
+    assert "nothing in web can set that value: " in done.err
     one = plugin("explain", "configmap/shop-color.data.a").out
     assert "web/templates/color.yaml" in one
 
@@ -176,7 +176,7 @@ def test_a_chart_looks_up_what_the_account_may_read_and_nothing_else(
     shown = plugin("diff", "shop")
     assert shown.status == 0, shown.out + shown.err
     place = cluster.namespace
-    assert f"it looks up Secret {place}/db in the cluster, and is told what is there" in shown.out + shown.err
+    assert f"it looks up Secret {place}/db in the cluster, and finds it" in shown.out + shown.err
     cluster.edit("ConfigMap", "theirs", {"data": {"color": "blue"}})
     eventually(lambda: cluster.get("ConfigMap", "found")["data"]["a"] == "blue", "its change is seen")
     assert cluster.get("Secret", "own")["data"]["password"] == own
@@ -292,7 +292,7 @@ def test_what_the_account_may_not_read_is_a_problem_until_it_is_granted_and_noth
     found = {"theirs": "red,blue", "place": place, "nodes": "NodeList", "nothing": "none0"}
     assert cluster.get("ConfigMap", "lists")["data"] == found
     [warned] = [each for each in sync.status["warnings"] if "Nothing" in each]
-    assert warned.endswith("is told that there is nothing: the cluster serves no Nothing example.com/v9")
+    assert warned.endswith("finds nothing: the cluster serves no Nothing example.com/v9")
     kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
     eventually(is_lacking, said)
     assert cluster.members("ConfigMap", "shop") == {"lists", "db"}
@@ -337,7 +337,7 @@ def test_commands_see_what_a_chart_looks_up_within_bounds_and_show_no_secret(
     for text, said in (
         (chain, "it looks up something different each of 5 times"),
         (many, "it looks up more than 100 objects"),
-        (long, "what it looks up has more than 1024 KiB"),
+        (long, "the objects that it looks up have more than 1024 KiB"),
     ):
         git_server.push({"web/templates/found.yaml": text + CONFIG % ("other", "b")})
         shown = plugin("diff", "shop")

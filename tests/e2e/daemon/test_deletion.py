@@ -119,7 +119,7 @@ def test_no_namespace_hangs_on_a_sync_whose_account_went_with_it(
         home.delete("Namespace", home.namespace)
         eventually(lambda: home.get("Namespace", home.namespace) is None, "the namespace is gone")
         assert far.get("ConfigMap", "far-web"), "no right to delete it, so it stays"
-        said = f"Sync {home.namespace}/shop is gone; these stay behind: ConfigMap {far.namespace}/far-web"
+        said = f"Sync {home.namespace}/shop is gone; these objects stay: ConfigMap {far.namespace}/far-web"
 
         def told():
             return [each["note"] for each in cluster.at("default").list("Event") if each.get("reason") == "MembersLeft"]

@@ -193,7 +193,7 @@ def test_an_emptied_folder_deletes_nothing_until_a_person_says_so(
     assert cluster.members("ConfigMap", "shop") == {"a", "b"}
     assert plugin("approve", "shop", "--yes").status == 0
     sync.until("Synced", emptied)
-    said = "shop: no manifest file is at this path"
+    said = "shop: there are no manifest files at this path"
     eventually(lambda: any(each.startswith(said) for each in sync.status.get("warnings") or ()), "it is said on")
     assert cluster.members("ConfigMap", "shop") == set()
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kubectl_reconcile.core.module.rbac import daemon_rules, rules_at_home, rules_of
-from kubectl_reconcile.engine.sync.session import installed_modules
+from kubectl_reconcile.engine.modules.registry import installed_modules
 from tests.e2e.domains import SPECS, at_rest, children, condition, cr, essence, ready, shown
 
 # --- children ---

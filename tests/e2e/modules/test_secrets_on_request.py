@@ -33,14 +33,14 @@ async def test_a_secret_is_made_as_the_custom_resources_own_and_only_such_a_one_
         cr |= {"apiVersion": "v1", "kind": "ConfigMap"}
         await client.create(f"{path}/secrets", {**plain, "kind": "Secret"})
         looking, acting = (secrets_of(VAULT, cr, client, acts=acts) for acts in (False, True))
-        with pytest.raises(OutsideError, match="observing changes nothing"):
+        with pytest.raises(OutsideError, match="observe must change nothing"):
             await looking.put("mine", {}, {}, None)
-        with pytest.raises(OutsideError, match="own isn't one that the module says it rewrites"):
+        with pytest.raises(OutsideError, match="the module doesn't declare that it rewrites Secret own"):
             await acting.put("own", {}, {}, None)
 
         assert await looking.see("mine") is None
         await acting.put("mine", {"key": "first", "old": "x"}, {"a": "b"}, None)
-        with pytest.raises(OutsideError, match="mine can't be made"):
+        with pytest.raises(OutsideError, match="mine can't be created"):
             await acting.put("mine", {"key": "late"}, {}, None)
         seen = await looking.see("mine")
         assert (seen.is_own, seen.values) == (True, {"key": "first", "old": "x"})
@@ -63,7 +63,7 @@ async def test_a_secret_is_made_as_the_custom_resources_own_and_only_such_a_one_
 async def test_secrets_are_read_and_made_by_name_and_no_others(kubeconfig, namespace):
     async with await Client.connect(Access(kubeconfig=kubeconfig)) as client:
         acting, looking = secrets_for(client, namespace, acts=True), secrets_for(client, namespace)
-        with pytest.raises(OutsideError, match="observing changes nothing, but making Secret own would"):
+        with pytest.raises(OutsideError, match="observe must change nothing, but creating Secret own would"):
             await looking.make("own", {}, {})
         assert await looking.read("own") is None
         await acting.make("own", {"password": "first"}, {"a": "b"})
@@ -73,9 +73,9 @@ async def test_secrets_are_read_and_made_by_name_and_no_others(kubeconfig, names
         assert found["metadata"]["labels"] == {"a": "b"}
         assert "ownerReferences" not in found["metadata"]
 
-        with pytest.raises(OutsideError, match="Secret other isn't one that the module says it reads"):
+        with pytest.raises(OutsideError, match="the module doesn't declare that it reads Secret other"):
             await looking.read("other")
-        with pytest.raises(OutsideError, match="Secret other isn't one that the module says it reads"):
+        with pytest.raises(OutsideError, match="the module doesn't declare that it reads Secret other"):
             await acting.make("other", {}, {})
 
         values = {"text": base64.b64encode(b"abc").decode(), "bytes": base64.b64encode(b"\xff\xfe").decode()}
@@ -94,6 +94,6 @@ async def test_secrets_are_read_and_made_by_name_and_no_others(kubeconfig, names
         ):
             await stranger.read("own")
         with pytest.raises(
-            OutsideError, match=r"own can.t be made: .*its rights in this namespace: get and create on secrets, .*\)"
+            OutsideError, match=r"own can.t be created: .*its rights in this namespace: get and create on secrets, .*\)"
         ):
             await stranger.make("own", {}, {})

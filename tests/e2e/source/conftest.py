@@ -45,7 +45,7 @@ def folder(tmp_path) -> Path:
 
 @pytest.fixture
 def render(renderer, folder):
-    """render(files, path) -> what the overlay at *path* renders to, with these files beside what is there already."""
+    """render(files, path) -> what the overlay at *path* renders to, with these files beside what already exists."""
 
     def run(files, path="prod", *, limits=GitLimits()):  # noqa: B008 - it is frozen
         write(folder, files)

@@ -127,7 +127,7 @@ def test_credentials_and_redirects_go_nowhere_else(tmp_path):
                 repository(url, tmp_path, credentials=BASIC), SourceFault.REFUSED
             )
             only_here = UrlPolicy.of([f"{url}/charts"])
-            assert "may not be followed here" in refused(repository(url, tmp_path, may=only_here), SourceFault.REFUSED)
+            assert "isn't allowed here" in refused(repository(url, tmp_path, may=only_here), SourceFault.REFUSED)
         absolute = index(("1.2.3", DIGEST.removeprefix("sha256:"), elsewhere))
         with serving({"/charts/index.yaml": absolute}) as (url, _):
             refused(repository(url, tmp_path, may=UrlPolicy.of([url])), SourceFault.REFUSED)
@@ -270,19 +270,19 @@ ARCHIVES = {
     "another chart": (with_entry("other/x.yaml"), "which isn't below web/"),
     "a symbolic link": (
         with_entry("web/x", tarfile.SYMTYPE, link="/etc/passwd"),
-        "which is no file but a link or a device",
+        "which is a link or a device, not a file",
     ),
     "a hard link": (
         with_entry("web/x", tarfile.LNKTYPE, link="web/Chart.yaml"),
-        "which is no file but a link or a device",
+        "which is a link or a device, not a file",
     ),
-    "a device": (with_entry("web/x", tarfile.CHRTYPE), "which is no file but a link or a device"),
+    "a device": (with_entry("web/x", tarfile.CHRTYPE), "which is a link or a device, not a file"),
     "a file twice": (with_entry("web/Chart.yaml"), "has 'Chart.yaml' twice"),
-    "a file below a file": (with_entry("web/Chart.yaml/x"), "below what is a file"),
+    "a file below a file": (with_entry("web/Chart.yaml/x"), "below a file"),
     "a large file": (with_entry("web/x", size=11 * 2**20), "of more than 10 MiB"),
     "no chart": (packed({"web/values.yaml": ""}), "has no web/Chart.yaml"),
-    "no archive": (b"<html>", "is no gzipped tar archive"),
-    "an archive cut off": (WEB[:-40], "is no gzipped tar archive"),
+    "no archive": (b"<html>", "isn't a gzipped tar archive"),
+    "an archive cut off": (WEB[:-40], "isn't a gzipped tar archive"),
 }
 
 
@@ -348,13 +348,13 @@ def test_a_preview_says_that_the_pin_moves():
 
 FIELDS = {"repository": "https://charts.example.com/stable/", "name": "web", "version": "1.2.3", "digest": DIGEST}
 REFUSED = {
-    "a range": ({"version": "^1.2"}, "chart.version: '^1.2' isn't one version: write it exactly, as in version: 1.2.3"),
-    "a wildcard": ({"version": "1.2.x"}, "write it exactly"),
+    "a range": ({"version": "^1.2"}, "chart.version: '^1.2' isn't an exact version, such as 1.2.3"),
+    "a wildcard": ({"version": "1.2.x"}, "isn't an exact version"),
     "the newest": ({"version": ""}, "chart.version: is required"),
     "no digest of the kind": ({"digest": "md5:abc"}, "write sha256: and the 64 hexadecimal digits"),
-    "a user in the URL": ({"repository": "https://a:b@charts.example.com"}, "isn't an address of a Helm repository"),
-    "a file": ({"repository": "file:///charts"}, "isn't an address of a Helm repository"),
-    "an image": ({"repository": "oci://registry.example.com/charts"}, "isn't an address of a Helm repository"),
+    "a user in the URL": ({"repository": "https://a:b@charts.example.com"}, "isn't the URL of a Helm repository"),
+    "a file": ({"repository": "file:///charts"}, "isn't the URL of a Helm repository"),
+    "an image": ({"repository": "oci://registry.example.com/charts"}, "isn't the URL of a Helm repository"),
     "a name that leads out": ({"name": "../web"}, "isn't a name of a chart"),
 }
 

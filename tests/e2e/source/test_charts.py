@@ -42,7 +42,7 @@ def shared_renderer(renders):
 
 @pytest.fixture
 def render(shared_renderer, folder):
-    """render(files, release, path) -> what the chart at *path* renders to, with these files beside what is there already."""
+    """render(files, release, path) -> what the chart at *path* renders to, with these files beside what already exists."""
 
     def run(files, release=Release("web", "shop"), path="web", *, limits=GitLimits(), using=shared_renderer):  # noqa: B008 - frozen
         write(folder, files)
@@ -302,7 +302,7 @@ def test_a_folder_with_a_chart_is_rendered_unless_the_sync_or_an_ignore_file_say
         return of_commit
 
     assert (data(read("web")), read("web").revision.sha) == ({"web": {"color": "red"}}, sha)
-    assert problem(read("both")).hint.startswith("choose with spec.source.render: Kustomize or Helm")
+    assert problem(read("both")).hint.startswith("set spec.source.render to Kustomize or Helm")
     assert data(read("both", Render.HELM)) == {"web": {"color": "red"}}
     assert data(read("both", Render.KUSTOMIZE)) == {"plain": None}
     assert problem(read("above/chart", Render.KUSTOMIZE)).path == "above/chart/kustomization.yaml"
@@ -376,7 +376,7 @@ def test_a_schema_reaches_nothing_beside_itself(render, schema):
     assert heard == []
     assert "nothing is fetched while rendering" in wrong.message
     assert "root:" not in str(wrong)
-    assert wrong.hint == "write what it refers to into the schema, under $defs"
+    assert wrong.hint == "put the definition into the schema, under $defs"
 
 
 def test_links_of_a_chart_are_not_followed(render, folder):
@@ -515,7 +515,7 @@ def test_what_helm_passes_over_is_a_warning(render):
     said = "\n".join(map(str, found.problems))
     assert "web/templates/odd.yaml: Job old is a hook of crd-install, which Helm doesn't know and leaves out" in said
     assert "the chart sub in it asks for Kubernetes >1.50, and this is v1.33.4" in said
-    assert "it looks up Secret shop/db in the cluster, and is told that there is nothing" in said
+    assert "it looks up Secret shop/db in the cluster, and finds nothing" in said
     assert "it looks up every Pod in the cluster" in said
     assert SECRET not in said
     assert found.revision.unrendered == ()
@@ -549,8 +549,8 @@ def test_a_chart_is_told_what_is_there_as_helm_tells_it(shared_renderer, folder)
     assert reader.lack() == ()
     assert data(found)["a"] == {"user": "u1000680000", "kind": "int64", "half": "h0.5", "b": "0", "again": "a"}
     assert [str(each) for each in found.problems] == [
-        "web/Chart.yaml: it looks up ConfigMap shop/a in the cluster, and is told what is there",
-        "web/Chart.yaml: it looks up ConfigMap shop/b in the cluster, and nothing is there",
+        "web/Chart.yaml: it looks up ConfigMap shop/a in the cluster, and finds it",
+        "web/Chart.yaml: it looks up ConfigMap shop/b in the cluster, and finds nothing",
     ]
     reader.answers = Answers(beyond="it looks up more than 100 objects")
     assert problem(reader.read(source)).message == "it looks up more than 100 objects"
@@ -564,7 +564,7 @@ def test_a_chart_that_takes_too_long_is_ended_and_not_tried_again(render, render
     loops = "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"
     began_s = time.monotonic()
     wrong = problem(render({**WEB, "web/templates/b.yaml": loops}, using=renderer))
-    assert (wrong.path, "it took longer than 1 s and was ended" in wrong.message) == ("web/Chart.yaml", True)
+    assert (wrong.path, "it took longer than 1 s and was stopped" in wrong.message) == ("web/Chart.yaml", True)
     assert time.monotonic() - began_s < 120
     count = renderer.rendered
     assert problem(render({}, using=renderer)) == wrong
@@ -664,7 +664,7 @@ def test_what_draws_is_found_by_rendering_twice(render, text):
     assert (each.path, each.value != "") == (("data", "drawn"), True)
     [told] = found.problems
     assert (told.is_error, told.path) == (False, "web/templates/config.yaml")
-    assert told.message == "ConfigMap web: .data.drawn is generated again at each rendering; what is live is kept"
+    assert told.message == "ConfigMap web: .data.drawn is generated again at each rendering; the live value is kept"
 
 
 def test_what_is_drawn_and_then_left_out_or_fixed_is_no_matter(render):

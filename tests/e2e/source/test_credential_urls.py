@@ -97,7 +97,7 @@ def test_a_secret_that_names_no_url_is_sent_nowhere_until_the_line_that_is_shown
     sync = follow(repository.url, git=WITH_SECRET)
     message = sync.until("SourceUnavailable")["message"]
     assert f"Secret {cluster.namespace}/shop-git isn't for {repository.url}" in message
-    assert "it doesn't say which repositories it is for" in message
+    assert "it doesn't name the repositories it is for" in message
     line = f"kubectl annotate secret shop-git -n {cluster.namespace} reconcile.dev/urls={repository.url}"
     assert line in message
     cluster.kubectl(*shlex.split(line)[1:])
@@ -167,7 +167,7 @@ def test_create_has_the_secret_name_the_url(plugin, cluster, secret, git_server,
     assert f"kubectl annotate secret shop-git -n {cluster.namespace} reconcile.dev/urls={url}" in trial.err
     done = plugin("create", "shop", "--url", url, "--secret", "shop-git")
     assert done.status == 0
-    assert f"Secret shop-git is marked for {url} now (annotation reconcile.dev/urls)" in done.err
+    assert f"annotated Secret shop-git: its credentials may be used for {url} (reconcile.dev/urls)" in done.err
     assert cluster.get("Secret", "shop-git")["metadata"]["annotations"]["reconcile.dev/urls"] == url
     again = plugin("create", "other", "--url", f"{url}/other", "--secret", "shop-git", "--no-check")
     assert (again.status, "says now" in again.err) == (0, False)

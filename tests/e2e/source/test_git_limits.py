@@ -140,7 +140,7 @@ def test_ignore_files_that_are_the_same_bytes_again_and_again_are_refused_before
     finally:
         tracemalloc.stop()
     assert what in said
-    assert "in fewer files" in said
+    assert "use fewer ignore files" in said
     assert peak < 16 * MEBIBYTE
 
 

@@ -493,7 +493,7 @@ def test_credentials_are_not_carried_along_a_redirect(git_server, source):
         url = f"http://127.0.0.1:{server.server_port}/old"
         error = fault_of(source(url=url, credentials=Credentials(bearer_token=SECRET)).revision)
         assert error.fault is SourceFault.REFUSED
-        assert "use the address it redirects to" in str(error)
+        assert "use the address that it redirects to" in str(error)
         assert seen == [f"Bearer {SECRET}"]
         assert source(url=url).revision().sha == git_server.sha()  # without credentials nothing can leak
         server.shutdown()
@@ -528,7 +528,11 @@ def test_the_given_ca_counts_whatever_the_environment_says(own_git_server, sourc
 
 
 OUT_OF_TIME = {
-    "expired": (-timedelta(days=2), -timedelta(days=1), "has expired (hint: renew it on the server, and ca.crt"),
+    "expired": (
+        -timedelta(days=2),
+        -timedelta(days=1),
+        "has expired (hint: renew it on the server; if the CA has a new certificate, update ca.crt",
+    ),
     "not yet valid": (timedelta(days=1), timedelta(days=2), "isn't valid yet (hint: compare the clocks"),
 }
 

@@ -64,18 +64,18 @@ def test_a_path_without_any_object_is_never_no_changes(daemon, follow, plugin, g
     sync = follow(git_server.url, path="docs")
     ready = sync.until("ProblemsInSource", sha)
     assert ready["status"] == "False"
-    assert ready["message"].startswith("docs: no ")
+    assert ready["message"].startswith("docs: there are no ")
     shown = plugin("diff", "shop")
     assert (shown.status, "no changes" in shown.out) == (4, False)
-    assert "docs: no " in shown.err
+    assert "docs: there are no " in shown.err
     assert plugin("sync", "shop").status == 4
-    assert "docs: no " in plugin("status", "shop").out
+    assert "docs: there are no " in plugin("status", "shop").out
 
 
 def test_an_empty_folder_is_never_no_changes(plugin, tmp_path):
     answer = plugin("diff", "-f", str(tmp_path))
     assert (answer.status, "no changes" in answer.out) == (4, False)
-    assert f"{tmp_path}: no manifest file is at this path" in answer.err
+    assert f"{tmp_path}: there are no manifest files at this path" in answer.err
 
 
 def test_annotations_of_other_tools_count_and_what_means_nothing_here_is_said_once(
@@ -119,7 +119,7 @@ def test_an_export_from_a_cluster_is_applied_with_a_warning(plugin, cluster, tmp
     )
     done = plugin("sync", "-f", str(tmp_path), "--name", "shop", "--yes")
     assert done.status == 0, done.err
-    assert "managedFields and status are the server's to set" in done.err
+    assert "managedFields and status are set by the server" in done.err
     assert "is cluster-scoped; its metadata.namespace is ignored" in done.err
     assert cluster.get("Service", "web")["metadata"]["labels"]["a"] == "b"
     assert plugin("diff", "-f", str(tmp_path), "--name", "shop").status == 0

@@ -198,7 +198,7 @@ REFUSED = {
 def test_what_cannot_be_had_without_changing_more_is_refused(accept, files, ref, path, value, said):
     changed, file, why = accept(files, ref, path, value)
     assert (changed, file) == ({}, "")
-    assert why.startswith("nothing in prod can give it that value: ")
+    assert why.startswith("nothing in prod can set that value: ")
     assert said in why
 
 
@@ -229,9 +229,12 @@ def test_a_value_of_a_chart_is_written_where_it_sets_that_field_alone(accept):
     assert changed == {file: CHART[file].replace("replicas: 1", "replicas: 9").replace("'1'", "'2'")}
     changed, _, why = accept({}, WEB, FieldPath(("f:metadata", "f:labels", "f:level")), "high", "chart")
     assert changed == {}
-    assert why.startswith("nothing in chart can give it that value: ")
+    assert why.startswith("nothing in chart can set that value: ")
     changed, _, why = accept({}, WEB, FieldPath((*OF_WEB, "f:image")), "other:7", "chart")
-    assert (changed, why) == ({}, "no value of its values files is what it is now, so none can be told to set it")
+    assert (changed, why) == (
+        {},
+        "none of its values has the field's current value, so accept can't find the value that sets it",
+    )
 
 
 def test_files_that_an_overlay_is_rendered_from_are_placed_from_the_top_of_the_tree(folder):

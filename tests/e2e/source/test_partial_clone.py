@@ -157,6 +157,19 @@ def test_files_of_all_who_follow_a_ref_come_with_those_of_the_first(source, git_
         gone.revision()
 
 
+def test_each_request_brings_files_of_others_that_no_request_has_brought_before(
+    source, git_server, monkeypatch, processes
+):
+    monkeypatch.setattr("kubectl_reconcile.source.missing_files._MOST_FOR_OTHERS", 4)
+    git_server.push({f"team-{n}/a.yaml": f"n: {n}\n" for n in range(20)})
+    everybody = [source(f"team-{n}") for n in range(20)]
+    last_first = everybody[0]._server.followers()[::-1]  # those whose files come along are the last to read them
+    for each in last_first:
+        assert len(each.revision().files) == 1
+    # Commits and folders; then files of one and of four others, of whom the last may be asked for twice.
+    assert processes()["fetch"] <= 1 + 5
+
+
 def test_what_others_can_not_be_given_is_nothing_to_the_one_who_asks(source, git_server, monkeypatch):
     git_server.push({"one/a.yaml": "a: 1\n", "two/b.yaml": "b: 1\n"})
     one, two = source("one"), source("two")

@@ -433,7 +433,7 @@ def test_who_begins_anew_verifies_again_what_the_status_names(repository, source
     assert again.revision().sha == good
     assert again.verification.signer == "alice@example.com"
     for recorded in (Verification(forged), Verification("0" * 40), Verification()):
-        with pytest.raises(UnverifiedError, match="nothing is applied or put back"):
+        with pytest.raises(UnverifiedError, match="nothing is applied, and drift isn't corrected"):
             source(keeps=recorded, allowed_signers=signers).revision()
 
 

@@ -109,7 +109,7 @@ def test_a_file_that_changed_since_the_revision_is_not_read_as_if_it_hadn_t(fold
     blob_id = source.revision().files["a.yaml"]
     write(folder, {"a.yaml": "2"})
     assert source.read(blob_id) == b"1", "what was read for the revision is kept for the one who asks next"
-    with pytest.raises(SourceError, match="it changed while it was read"):
+    with pytest.raises(SourceError, match="it changed while it was being read"):
         source.read(blob_id)
     (folder / "a.yaml").unlink()
     with pytest.raises(SourceError, match="No such file"):

@@ -164,7 +164,7 @@ async def test_an_object_whose_successor_is_refused_is_put_back(shop, job):
     broken = {**change.intent, "spec": {**change.intent["spec"], "ports": [{"port": 99999}]}}
     made = dataclasses.replace(made, changes=(dataclasses.replace(change, intent=broken),))
     done = await perform(shop.session, target, made)
-    assert "the old object was put back" in refused(done)["web"]
+    assert "the old object was restored" in refused(done)["web"]
     back = await shop.live("Service", "web")
     assert back["spec"]["ports"][0]["port"] == 80
     assert back["spec"]["clusterIP"] == change.before["spec"]["clusterIP"]

@@ -14,6 +14,7 @@ from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
+from kubectl_reconcile.engine.modules.registry import KnownModules
 from kubectl_reconcile.engine.sync.perform import tell
 
 NOWHERE = {"nodeSelector": {"no-such": "node"}}
@@ -250,7 +251,7 @@ async def test_a_module_says_when_its_custom_resource_is_there(shop, config_map)
         """Make nothing."""
         return Outcome()
 
-    shop.session.modules = {memcached.gvk: memcached}
+    shop.session.modules = KnownModules({memcached.gvk: memcached})
     await shop.settings(timeout="5m")
     shop.write({"m.yaml": CACHE, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     syncing = asyncio.create_task(shop.sync())

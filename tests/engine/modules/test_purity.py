@@ -1,6 +1,7 @@
 """A module that isn't pure is told so, by what it called."""
 
 import datetime as dt
+import functools
 import gc
 import importlib
 import random
@@ -79,6 +80,15 @@ def test_a_garbage_collection_meanwhile_is_not_laid_to_the_module():
         assert ask(doing(litter), CR).children == ()
     finally:
         gc.callbacks.remove(callback)
+
+
+def test_a_value_that_is_worked_out_once_is_pure():
+    class Sum:
+        @functools.cached_property
+        def value(self):  # up to Python 3.11 a lock guards it
+            return 1 + 1
+
+    assert ask(doing(lambda: Sum().value), CR).children == ()
 
 
 def test_an_invalid_spec_is_still_an_invalid_spec():

@@ -76,7 +76,7 @@ async def test_the_contents_of_a_namespace_are_shown_as_far_as_who_looks_may_see
         (hold,) = (await engine.plan(limited, await shop.target())).holds
         assert [ref.name for ref in hold.along if ref.kind == "ConfigMap"] == ["foreign"]
         assert f"Secret in namespace {place}" in hold.message or "more" in hold.message
-        assert "uncounted, since it can't be listed" in hold.message
+        assert "uncounted, because they can't be listed" in hold.message
     finally:
         await client.delete(f"/api/v1/namespaces/{place}")
         await unbind(shop)

@@ -8,6 +8,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.gather import look_up
+from kubectl_reconcile.engine.sync.session import LongCollections
 
 NEW = 12
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
@@ -44,14 +45,14 @@ def found_in(found, wanted):
 
 
 async def test_where_little_else_is_there_a_list_of_names_is_enough(session, namespace, wanted, asked):
-    assert found_in(await look_up(session.client, wanted), wanted) == set()
+    assert found_in(await look_up(session, wanted), wanted) == set()
     assert asked == ["configmaps"]
 
 
 async def test_the_few_that_are_there_are_read_by_name(session, namespace, wanted, asked):
     await create(session, namespace, "new-03", "else-1", "else-2")
     del asked[:]
-    found = await look_up(session.client, wanted)
+    found = await look_up(session, wanted)
     assert found_in(found, wanted) == {"new-03"}
     assert found.objects.stored(wanted[3][0]).manifest()["data"] == {"a": "b"}
     assert asked == ["configmaps", "new-03"]
@@ -60,7 +61,7 @@ async def test_the_few_that_are_there_are_read_by_name(session, namespace, wante
 async def test_most_of_what_is_there_is_read_at_once(session, namespace, wanted, asked):
     await create(session, namespace, *(ref.name for ref, _ in wanted))
     del asked[:]
-    assert found_in(await look_up(session.client, wanted), wanted) == {ref.name for ref, _ in wanted}
+    assert found_in(await look_up(session, wanted), wanted) == {ref.name for ref, _ in wanted}
     assert asked == ["configmaps", "configmaps"]
 
 
@@ -68,8 +69,21 @@ async def test_a_namespace_full_of_other_objects_is_not_listed(session, namespac
     monkeypatch.setattr(gather, "_ROWS", 1)
     await create(session, namespace, "new-03", *(f"else-{number}" for number in range(NEW)))
     del asked[:]
-    assert found_in(await look_up(session.client, wanted), wanted) == {"new-03"}
+    assert found_in(await look_up(session, wanted), wanted) == {"new-03"}
     assert sorted(asked[1:]) == [ref.name for ref, _ in wanted]
+    session.long_collections = LongCollections()
     del asked[:]
-    assert found_in(await look_up(session.client, wanted, unseen=True), wanted) == set(), "the server will tell"
-    assert asked == ["configmaps"]
+    for _ in range(2):
+        assert found_in(await look_up(session, wanted, unseen=True), wanted) == set(), "the server will tell"
+    assert asked == ["configmaps"], "known to be too long, it isn't listed again"
+
+
+def test_how_long_a_collection_is_known_to_be_too_long():
+    now_s = [0.0]
+    long = LongCollections(lambda: now_s[0])
+    long.note("/api/v1/namespaces/shop/configmaps", more_than=80)
+    assert long.exceeds("/api/v1/namespaces/shop/configmaps", 80)
+    assert not long.exceeds("/api/v1/namespaces/shop/configmaps", 81), "it may be short enough for that"
+    assert not long.exceeds("/api/v1/namespaces/shop/secrets", 80)
+    now_s[0] = 600.0
+    assert not long.exceeds("/api/v1/namespaces/shop/configmaps", 80), "by now it may be shorter"

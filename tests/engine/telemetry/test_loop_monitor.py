@@ -36,13 +36,14 @@ def of_core(lines):
     return [each for each in lines if each["place"].startswith("core/")]
 
 
-def test_what_blocks_the_loop_is_named_with_its_task(told):
+@pytest.mark.parametrize("rest_s", [0.2, 2.0], ids=["that has work", "at rest"])
+def test_what_blocks_a_loop_is_named_with_its_task(told, rest_s):
     metrics = Metrics()
 
     async def work():
         with loop_monitor.watched(metrics):
             asyncio.current_task().set_name("worker-7: Sync.reconcile.dev shop/web")
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(rest_s)
             health(Dawdling(apiVersion="example.com/v1", kind="Thing", metadata={"name": "slow"}))
             deadline = time.monotonic() + 200
             while not of_core(told()) and time.monotonic() < deadline:

@@ -42,3 +42,29 @@ def test_after_a_burst_everything_is_looked_through_once_at_rest():
     done = subprocess.run([sys.executable, "-c", BURST], capture_output=True, text=True, check=False, timeout=300)
     assert done.stderr == ""
     assert done.stdout.splitlines() == ["without a burst: False", "at work a moment ago: False", "at rest: True False"]
+
+
+AGAIN = """
+import asyncio, itertools
+from kubectl_reconcile.engine.telemetry import memory
+
+memory.look_after()
+kept, now = [], itertools.chain([0.0, 0.0, 3.0], itertools.repeat(299.0, 1), itertools.repeat(300.0))
+tidying = memory.Tidying(lambda: next(now))
+
+async def main():
+    for _ in range(3):
+        while not memory._was_busy():
+            kept.append([None])
+        for is_so in (False, True, True):
+            await tidying.at_rest(is_so=is_so)
+        print(memory._was_busy())
+
+asyncio.run(main())
+"""
+
+
+def test_what_takes_long_is_done_seldom():
+    done = subprocess.run([sys.executable, "-c", AGAIN], capture_output=True, text=True, check=False, timeout=300)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["False", "True", "False"], "after three seconds of it nothing for three hundred"

@@ -210,8 +210,9 @@ def test_where_a_kind_can_t_be_read_nothing_passes_and_the_last_result_stays():
     assert status["result"] == before["result"]
     assert world.told("Stalled") == ("True", "NotReadable")
     assert world.told("Passed") == ("Unknown", "NotReadable")
-    assert "Role.rbac.authorization.k8s.io: roles is forbidden (hint: kubectl reconcile grant" in world.message(
-        "Stalled"
+    assert (
+        "Role.rbac.authorization.k8s.io: roles is forbidden (hint: to give the module these rights, run kubectl reconcile grant"
+        in world.message("Stalled")
     )
     assert (world.wait_s, world.health) == (30, "Failed")
     world.unread = {}
@@ -261,7 +262,7 @@ def test_a_result_that_somebody_has_made_huge_is_not_asked():
     status["result"]["checks"] = {f"check-{number}": 1 for number in range(20_000)}
     world.look()
     assert (world.told("Passed"), world.health) == (("False", "CannotBeJudged"), "Failed")
-    assert world.message("Passed") == ".spec.passes would take too long for so large a result"
+    assert world.message("Passed") == ".spec.passes would take too long for a result of this size"
 
 
 def test_it_is_pure():

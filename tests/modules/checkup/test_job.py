@@ -76,7 +76,7 @@ DANGERS = {
 
 @pytest.mark.parametrize(("field", "spec"), DANGERS.items(), ids=DANGERS)
 def test_a_pod_that_could_get_at_its_node_is_refused(field, spec):
-    with pytest.raises(SpecError, match="a Checkup runs no pod that could get at its node") as refused:
+    with pytest.raises(SpecError, match="a Checkup runs no pod that could gain access to its node") as refused:
         job({"spec": {"containers": [MAIN], **spec}}).at(SOON)
     assert refused.value.field == f".spec.job.template{field}"
 
@@ -85,7 +85,7 @@ def test_who_owns_a_checkup_says_nothing_of_what_its_pod_may_do():
     world = job({"spec": {"containers": [MAIN], "hostPID": True}})
     kind = {"apiVersion": world.cr["apiVersion"], "kind": "Checkup", "controller": True}
     world.cr["metadata"] |= {"ownerReferences": [{**kind, "name": "check", "uid": "u-1"}]}
-    with pytest.raises(SpecError, match="could get at its node"):
+    with pytest.raises(SpecError, match="could gain access to its node"):
         world.at(SOON)
 
 
@@ -143,7 +143,7 @@ def test_what_was_left_goes_before_the_next_run_begins_even_one_of_the_same_name
     world.begin()
     for number, revision in enumerate(("bbb", "aaa"), 1):
         left(world, json.dumps({"open": number}))
-        world.around = [sync(lastAppliedRevision=revision)]  # it is there already when the result is written down
+        world.around = [sync(lastAppliedRevision=revision)]  # it already exists when the result is written down
         world.end("")
         assert world.at(SOON)["result"]["open"] == number
         assert (len(world.begun), world.outcome.requeue_after_s) == (number, 5), "it is looked at again soon"
@@ -179,7 +179,7 @@ def test_the_config_map_of_a_job_that_the_server_refuses_stays_and_the_status_sa
         world.at(LATER)
         assert (world.maps.keys(), set(world.begun)) == ({"check-result"}, {refused})
     assert world.told("Running") == ("False", "Beginning")
-    assert f"Job {refused} is about to begin; if this stays so, the API server refuses it" in world.message("Running")
+    assert f"Job {refused} is about to start; if it doesn't, the API server refuses it" in world.message("Running")
 
 
 def test_what_is_suspended_or_blocked_waits_for_no_config_map():
@@ -208,8 +208,8 @@ def test_what_another_run_left_is_not_the_result_of_this_one():
 
 
 NO_RESULT = {
-    "text": ("all is well", "NotAResult", "isn't a JSON object: 'all is well' (hint: it must be one as in"),
-    "an empty object": ("{}\n", "NotAResult", "is an empty JSON object (hint: give it at least one field)"),
+    "text": ("all is well", "NotAResult", "isn't a JSON object: 'all is well' (hint: it must be a JSON object such as"),
+    "an empty object": ("{}\n", "NotAResult", "is an empty JSON object (hint: add at least one field)"),
     "a number": ("42", "NotAResult", "isn't a JSON object"),
     "a list": ("[1, 2]", "NotAResult", "isn't a JSON object"),
     "what somebody has cut off": ('{"open": [1, 2', "NotAResult", "nested 20 deep"),

@@ -55,7 +55,7 @@ def test_volumes_that_are_gone_are_named_and_who_is_left_may_go_on():
     assert world.taken == []
     (action,) = world.held
     assert (action.verb, action.parameters["slot"], action.needs_approval) == ("recover", "db-0", True)
-    assert "db-0 (revision 42) go on alone" in action.summary
+    assert "db-0 (revision 42) continue alone" in action.summary
     assert "acknowledged writes that didn't reach it are lost" in action.summary
     found = condition(outcome, "Degraded")
     assert (found.status, found.reason) == ("True", "QuorumLost")
@@ -100,7 +100,7 @@ def test_a_majority_that_may_come_back_is_waited_for_at_first():
     world = stop(formed(), "db-1", "db-2")
     outcome = waited(world, 290)
     assert world.held == []
-    assert "db-1: its volume is there; it doesn't answer" in condition(outcome, "Degraded").message
+    assert "db-1: its volume exists; it doesn't answer" in condition(outcome, "Degraded").message
     waited(world, 20)
     assert [action.parameters["slot"] for action in world.held] == ["db-0"]
     world.broken.clear()
@@ -163,7 +163,7 @@ def test_members_that_were_restarted_answer_nobody_and_one_can_go_on_nevertheles
     outcome = world.settle()
     assert world.taken == ["create db-0"]
     assert world.facts()["members"] == []
-    assert "db-0: its volume is there; it doesn't answer" in condition(outcome, "Degraded").message
+    assert "db-0: its volume exists; it doesn't answer" in condition(outcome, "Degraded").message
     world.approve()
     world.settle()
     assert world.taken[1:] == ["recover db-0", *ALONE_AND_BACK, *joins("db-1"), *joins("db-2")]

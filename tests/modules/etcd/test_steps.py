@@ -74,7 +74,7 @@ def test_the_leader_stays_when_others_can_go():
 
 
 REFUSED = {
-    "two minors at once": ("3.5.35", "3.7.1", "go to 3.6 first"),
+    "two minors at once": ("3.5.35", "3.7.1", "upgrade to 3.6 first"),
     "a minor back": ("3.6.16", "3.5.35", "set it to 3.6.16"),
 }
 
@@ -301,7 +301,7 @@ LAST_WORDS = {
 
 STUCK = {
     "within its time": ({}, "2026-11-20T12:00:40Z", "PodTerminating", "pod db-1 is terminating"),
-    "its node is silent": ({}, "2026-11-20T12:05:00Z", "PodStuck", "node worker-2 doesn't say that it has ended"),
+    "its node is silent": ({}, "2026-11-20T12:05:00Z", "PodStuck", "node worker-2 hasn't reported that it has ended"),
     "somebody keeps it": ({"finalizers": ["example.com/hold"]}, "2026-11-20T12:05:00Z", "PodStuck", "finalizer example.com/hold keeps it"),
 }  # fmt: skip
 

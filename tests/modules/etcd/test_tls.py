@@ -12,12 +12,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubectl_reconcile.certificates import pairs as certificates
+from kubectl_reconcile.certificates.kept import facts_of, values_after
 from kubectl_reconcile.core.module.specs import SpecError
-from kubectl_reconcile.module_api import Context, SeenSecret, labels_of, later
+from kubectl_reconcile.module_api import CertificateDo, Context, SeenSecret, labels_of, later
 from kubectl_reconcile.modules.etcd.spec import AutoTls, cluster_spec
-from kubectl_reconcile.modules.etcd.steps import ON_SECRETS, Do
-from kubectl_reconcile.modules.etcd.tls import certificates
-from kubectl_reconcile.modules.etcd.tls.driver import facts_of, values_after
+from kubectl_reconcile.modules.etcd.steps import ON_SECRETS
+from kubectl_reconcile.modules.etcd.tls.driver import wish_of
 from tests.modules.etcd.test_preview import foreseen
 from tests.modules.etcd.world import World, condition
 
@@ -54,7 +55,7 @@ class TlsWorld(World):
     def tls(self, kind=""):
         what = json.dumps([self.secrets, sorted(self.foreign)], sort_keys=True)
         if what not in self.known:
-            self.known[what] = facts_of(self.held_secrets(), self.ctx)
+            self.known[what] = facts_of(self.held_secrets(), wish_of(self.cr))
         return self.known[what][kind] if kind else self.known[what]
 
     def facts(self):
@@ -90,8 +91,8 @@ class TlsWorld(World):
             return
         kind, now = action.parameters["member"], dt.datetime.fromisoformat(self.now)
         assert kind not in self.foreign, "what is somebody else's is changed"
-        auto = cluster_spec(self.cr).TLS.auto
-        self.secrets[kind] = values_after(Do(action.verb), kind, self.held_secrets(), auto, self.ctx, now)
+        held = self.held_secrets()
+        self.secrets[kind] = values_after(CertificateDo(action.verb), kind, held, wish_of(self.cr), now)
         assert self.tls(kind)["state"] == "ok", "half a pair"
 
     def step(self, *args, **more):
@@ -285,7 +286,7 @@ DAMAGED = {
     "no certificates": lambda world, kind: world.secrets.update({kind: dict.fromkeys(("ca.crt", "tls.crt", "tls.key"), "x")}),
     "empty": lambda world, kind: world.secrets.update({kind: {}}),
     "with a key that takes long to check": lambda world, kind: world.secrets[kind].update({"tls.key": large_key()}),
-    "with a certificate that is endless": lambda world, kind: world.secrets[kind].update({"tls.crt": world.secrets[kind]["tls.crt"] * 30}),
+    "with a certificate that is endless": lambda world, kind: world.secrets[kind].update({"tls.crt": world.secrets[kind].get("tls.crt", "") * 30}),
     "without trust": lambda world, kind: world.secrets[kind].update({"ca.crt": "x"}),
 }  # fmt: skip
 

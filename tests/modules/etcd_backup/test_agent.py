@@ -43,9 +43,9 @@ def signed(data):
 
 
 SPOILT = {
-    "cut off": (WHOLE[:-600], "a whole snapshot"),
-    "without a digest": (WHOLE[:-32], "a whole snapshot"),
-    "nothing": (b"", "a whole snapshot"),
+    "cut off": (WHOLE[:-600], "a complete snapshot"),
+    "without a digest": (WHOLE[:-32], "a complete snapshot"),
+    "nothing": (b"", "a complete snapshot"),
     "another byte": (WHOLE[:9000] + bytes([WHOLE[9000] ^ 1]) + WHOLE[9001:], "digest"),
     "a sector less": (WHOLE[: -32 - 512] + WHOLE[-32:], "digest"),
     "something else, well signed": (signed(bytes(4096 + 32)), "isn't a bbolt database"),

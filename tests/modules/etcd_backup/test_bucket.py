@@ -96,7 +96,7 @@ def test_a_snapshot_is_an_object_once_it_is_whole_and_comes_back_as_it_was(desk,
 
 
 def test_what_is_no_whole_snapshot_never_gets_to_the_bucket(desk):
-    with pytest.raises(DamagedError, match="a whole snapshot"):
+    with pytest.raises(DamagedError, match="a complete snapshot"):
         desk.place().write([WHOLE[:-600]], NOW, least=1)
     assert desk.kept() == desk.passing() == []
 

@@ -42,9 +42,9 @@ def test_the_snapshot_is_checked_before_anybody_is_asked_and_the_loss_is_told():
     assert world.taken == ["create again-check", "delete again-check"]
     (action,) = world.held
     assert (action.verb, action.needs_approval) == ("replace", True)
-    assert f"replace all data by nightly/{FILE} of EtcdRestore again" in action.summary
+    assert f"replace all data with nightly/{FILE} of EtcdRestore again" in action.summary
     assert (
-        "after revision 42, and is until the members end, is lost (the cluster is at 57: 15 revisions by now)"
+        "after revision 42, and that is written until the members stop (the cluster is at 57: 15 revisions by now)"
         in action.summary
     )
     assert (condition(outcome).reason, condition(outcome, "Degraded").status) == ("ApprovalNeeded", "True")

@@ -73,12 +73,12 @@ OBSTACLES = {
     "no backup yet": (lambda w: setattr(w, "backup", a_backup()), "NoBackupYet", "has no backup yet"),
     "only failed ones": (lambda w: setattr(w, "backup", a_backup({**LINE, "phase": "Failed"})), "NoBackupYet", "no backup yet"),
     "no cluster": (lambda w: setattr(w, "cr", None), "ClusterNotFound", ".spec.clusterRef.name: there is no EtcdCluster db"),
-    "a cluster that doesn't ask": (lambda w: w.cr["spec"].pop("restoreFrom"), "ClusterExists", "doesn't begin with this restore"),
+    "a cluster that doesn't ask": (lambda w: w.cr["spec"].pop("restoreFrom"), "ClusterExists", "doesn't start from this restore"),
     "a cluster that asks another": (
         lambda w: w.cr["spec"].update(restoreFrom={"name": "other"}), "ClusterExists", ".spec.restoreFrom.name: again",
     ),
     "an older etcd": (
-        lambda w: setattr(w, "backup", a_backup({**LINE, "etcdVersion": "3.6.1"})), "ClusterTooOld", "doesn't read data of etcd 3.6.1",
+        lambda w: setattr(w, "backup", a_backup({**LINE, "etcdVersion": "3.6.1"})), "ClusterTooOld", "can't read data of etcd 3.6.1",
     ),
 }  # fmt: skip
 
@@ -146,7 +146,7 @@ def test_an_etcdbackup_whose_bucket_makes_no_sense_is_told_and_nothing_is_begun(
     world.both()
     outcome = world.both()
     assert condition(outcome).reason == "BackupUnclear"
-    assert "EtcdBackup nightly: .spec.storage.s3.bucket: must be as in my-backups" in condition(outcome).message
+    assert "EtcdBackup nightly: .spec.storage.s3.bucket: must be written like my-backups" in condition(outcome).message
     assert not world.jobs
 
 
@@ -166,7 +166,7 @@ def test_a_cluster_waits_for_a_restore_that_isnt_there_and_never_begins_empty():
 FAULTS = {
     "in the agent's words": (
         json.dumps({"error": "SnapshotDamaged", "message": "x is damaged (hint: name another one)"}), "SnapshotDamaged",
-        "x is damaged (hint: name another one); no member has begun",
+        "x is damaged (hint: name another one); no member has started",
     ),
     "a crash": ("Traceback: bad", "RestoreFailed", "container prepare: Traceback: bad (hint: correct what is wrong, or delete Job again-restore"),
     "words that no agent of ours says": (

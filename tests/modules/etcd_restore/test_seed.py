@@ -67,7 +67,7 @@ def test_the_newest_is_checked_and_becomes_data_by_the_last_rename(desk):
 
 REFUSED = {
     "damaged": ((NEW, SPOILT), [], "SnapshotDamaged", f".spec.backup.snapshot, such as {OLD}"),
-    "cut off": ((NEW, WHOLE[:-600]), [], "SnapshotDamaged", "a whole snapshot"),
+    "cut off": ((NEW, WHOLE[:-600]), [], "SnapshotDamaged", "a complete snapshot"),
     "another file of its name": ((NEW, WHOLE), ["--sha256=00"], "SnapshotDamaged", "and was 00"),
     "another size": ((NEW, WHOLE), ["--size=7"], "SnapshotDamaged", "and had 7"),
     "not there": ((NEW, WHOLE), ["--snapshot=20200101T000000Z-r1.db"], "SnapshotNotFound", NEW),

@@ -21,6 +21,7 @@ from tests.modules.kafka.world import NOW, a_cr
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # said of how kafka-python is imported
 NO_ID = "00000000-0000-0000-0000-000000000000"
 KINDS = {
+    18: ("ApiVersions", 3),
     32: ("DescribeConfigs", 4),
     35: ("DescribeLogDirs", 4),
     44: ("IncrementalAlterConfigs", 1),
@@ -87,7 +88,19 @@ class Broker:
             partition_index=0, error_code=0, error_message=None, leader_id=0, leader_epoch=1, high_watermark=0,
             current_voters=voters, observers=[],
         )  # fmt: skip
+        self.levels = {"at": 30, "knows": 30}
         self.says = {
+            "ApiVersions": lambda: {
+                "error_code": 0,
+                "api_keys": [],
+                "throttle_time_ms": 0,
+                "finalized_features_epoch": 1,
+                "zk_migration_ready": False,
+                "supported_features": [some(name="metadata.version", min_version=7, max_version=self.levels["knows"])],
+                "finalized_features": [
+                    some(name="metadata.version", min_version_level=1, max_version_level=self.levels["at"])
+                ],
+            },
             "DescribeQuorum": lambda: {
                 "topics": [some(topic_name="__cluster_metadata", partitions=[self.quorum])],
                 "nodes": [],
@@ -104,8 +117,11 @@ class Broker:
         pod = {"metadata": {"name": "kf-0", "uid": "u"}, "status": {"phase": "Running", "podIP": "10.0.0.1"}}
         self.owned = Owned([{"apiVersion": "v1", "kind": "Pod", **pod}], ())
 
-    def pod(self, _name, _port):
+    def pod(self, _name, _port, _tls=None):
         return self
+
+    async def see_secret(self, _name):
+        return None
 
     @asynccontextmanager
     async def connect(self):
@@ -123,10 +139,10 @@ class BrokerStream:
         key, _, number = struct.unpack_from(">hhi", content, 4)
         name, version = KINDS[key]
         self.broker.asked.append(name)
-        admin = importlib.import_module("kafka.protocol.admin")
-        said = bytes(getattr(admin, f"{name}Response")(version=version, **self.broker.says[name]()).encode())
+        messages = importlib.import_module(f"kafka.protocol.{'metadata' if name == 'ApiVersions' else 'admin'}")
+        said = bytes(getattr(messages, f"{name}Response")(version=version, **self.broker.says[name]()).encode())
         said = self.broker.spoilt.get(name, bytes)(said)
-        head = struct.pack(">ib", number, 0)
+        head = struct.pack(">i", number) if name == "ApiVersions" else struct.pack(">ib", number, 0)
         self.left += struct.pack(">i", len(head) + len(said)) + head + said
 
     async def read(self, most):
@@ -151,6 +167,60 @@ def test_each_broker_is_told_with_how_much_it_holds_and_so_is_the_state(broker):
     assert {number: len(held) for number, held in s.held.items()} == {0: 2, 1: 2}
     assert (s.holds(1), s.holds(2)) == (True, False)
     assert s.partitions is s.partitions
+
+
+def test_it_is_told_which_metadata_version_the_cluster_is_at_and_which_a_broker_knows(broker):
+    broker.levels = {"at": 29, "knows": 30}
+    facts = broker.facts()
+    assert facts["cluster"]["level"] == 29
+    assert {number: each.get("knows") for number, each in facts["brokers"].items()} == {"0": 30, "1": None}
+
+
+def test_a_metadata_version_that_none_can_be_is_refused(broker):
+    broker.levels["at"] = 12_345
+    assert "a metadata version that isn't among 0 to 9999" in broker.facts()["pods"]["kf-0"]["error"]
+
+
+def a_member(number, directory, *, asked_at, end=0, caught_up_at=1):
+    return some(
+        replica_id=number, replica_directory_id=directory, log_end_offset=end, last_fetch_timestamp=asked_at, last_caught_up_timestamp=caught_up_at
+    )  # fmt: skip
+
+
+def quorum(broker, voters, observers, high_watermark=1000):
+    broker.quorum = some(
+        partition_index=0, error_code=0, error_message=None, leader_id=0, leader_epoch=1, high_watermark=high_watermark,
+        current_voters=voters, observers=observers,
+    )  # fmt: skip
+    return broker.facts()["cluster"]
+
+
+ANY_ID, OLD_ID, LOST_ID, NEW_ID = (f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2, 3, 4))
+
+
+def test_of_two_directories_of_a_controller_the_one_that_asked_last_observes(broker):
+    told = quorum(
+        broker,
+        [a_member(0, ANY_ID, asked_at=99), a_member(1, OLD_ID, asked_at=50)],
+        [
+            a_member(1, NEW_ID, asked_at=90, end=990),
+            a_member(1, LOST_ID, asked_at=70),
+            a_member(3, ANY_ID, asked_at=90, end=2),
+        ],
+    )
+    assert told["voters"] == {"0": ANY_ID, "1": OLD_ID}
+    assert told["observers"] == {"1": NEW_ID, "3": ANY_ID}
+    assert told["caughtUp"] == [1]
+
+
+def test_a_controller_that_never_had_all_is_not_told_to_have_caught_up_however_little_it_lacks(broker):
+    told = quorum(broker, [], [a_member(1, NEW_ID, asked_at=90, end=999, caught_up_at=-1)])
+    assert (told["observers"], told["caughtUp"]) == ({"1": NEW_ID}, [])
+
+
+def test_a_directory_that_asked_before_its_controller_voted_with_another_one_is_forgotten(broker):
+    told = quorum(broker, [a_member(1, NEW_ID, asked_at=90)], [a_member(1, LOST_ID, asked_at=70, end=1000)])
+    assert (told["voters"], told["observers"], told["caughtUp"]) == ({"1": NEW_ID}, {}, [])
 
 
 def test_pages_are_put_together(broker):
@@ -226,7 +296,7 @@ def test_what_is_beyond_a_limit_is_refused_and_nothing_of_it_is_kept(broker, cas
     broker.says[name] = says
     facts = broker.facts()
     assert why in facts["error"]
-    assert set(facts) == {"pods", "error"}
+    assert set(facts) == {"tls", "secrets", "pods", "error"}
 
 
 def test_a_broker_that_says_too_much_of_itself_counts_as_silent(broker):

@@ -92,13 +92,6 @@ class Rebalanced(World):
                 return way
         raise AssertionError(f"it never is {phase}: {way}, {self.of(name).conditions}")
 
-    def steps_until(self, reached, most=30):
-        for _ in range(most):
-            self.step()
-            if reached():
-                return
-        raise AssertionError(f"never: {self.taken}")
-
     def stands(self):
         return {f"{name}-{at}": each["replicas"] for name, at, each in self.partitions()}
 
@@ -391,3 +384,118 @@ def test_a_proposal_of_10_000_partitions_on_200_brokers_fits_a_config_map_and_a_
     assert record_of(found, "u") == record
     assert sum(len(text) for part in ("data", "binaryData") for text in found[part].values()) < 512 * 1024
     assert len(json.dumps(dict(record.proposal))) < 64 * 1024
+
+
+# --- what rebalances and scaling do to each other ---------------------------------------------------
+
+
+def rebalance_maps(world):
+    return [name for kind, name in world.objects if kind == "ConfigMap" and name.startswith("kf-rebalance-")]
+
+
+def test_what_was_written_down_may_be_lost_midway_and_the_rest_is_proposed_again():
+    world = lopsided().wish(maxMovesInFlight=2)
+    world.until("ProposalReady")
+    first = world.agree()
+    world.stuck = {2, 3}
+    world.steps_until(world.in_flight)
+    for name in rebalance_maps(world):
+        world.delete("ConfigMap", name)
+    world.settle()
+    assert (world.phase(), bool(world.in_flight())) == ("PendingProposal", True)
+    world.stuck = set()
+    world.until("ProposalReady")
+    assert world.agree().key != first.key
+    world.until("Ready")
+    assert held(world) == [6, 6, 6, 6]
+    assert (world.throttled, world.in_flight()) == ({}, {})
+
+
+@pytest.mark.parametrize("passes", range(8))
+def test_a_rebalance_ends_though_the_brokers_that_it_empties_leave_before_it_knows_that_they_are_empty(passes):
+    world = lopsided()
+    world.topic("more", *[[3, 0]] * 3)
+    world.wish(mode="remove-brokers", brokers=[3], maxMovesInFlight=1)
+    world.until("ProposalReady")
+    world.agree()
+    world.until("Rebalancing")
+    begun = {key: copy.deepcopy(each) for key, each in world.objects.items() if key[1] in rebalance_maps(world)}
+    for _ in range(passes):
+        world.step()
+    world.change(brokers=3)
+    world.settle()
+    assert (world.phase(), {*world.pods}, world.registered) == ("Ready", {0, 1, 2}, {0, 1, 2})
+    stands = world.stands()
+    world.objects |= begun
+    world.settle()
+    assert (world.phase(), world.stands()) == ("Ready", stands)
+    assert condition(world.ask(), "Ready").status == "True"
+
+
+def test_a_rebalance_of_brokers_that_have_left_says_so_and_holds_up_nothing():
+    world = lopsided()
+    world.change(brokers=3)
+    world.settle()
+    world.wish("even").wish("gone", mode="remove-brokers", brokers=[3])
+    world.until("NotReady", "gone")
+    assert condition(world.of("gone"), "Degraded").message.startswith(".spec.brokers: brokers 3 aren't there")
+    world.agree("even")
+    world.until("Ready", "even")
+    assert condition(world.ask(), "Ready").status == "True"
+
+
+def without_the_broker_that_was_being_filled():
+    """A rebalance called first that was begun, and then lost the broker that it moves replicas to."""
+    world = lopsided().wish("first", maxMovesInFlight=1)
+    world.until("ProposalReady", "first")
+    world.agree("first")
+    world.until("Rebalancing", "first")
+    world.change(brokers=3)
+    world.until("NotReady", "first")
+    return world
+
+
+def test_a_rebalance_to_a_broker_that_has_left_midway_says_so_and_another_is_carried_out():
+    world = without_the_broker_that_was_being_filled()
+    found = condition(world.of("first"), "Degraded")
+    assert found.reason == "BrokersMissing"
+    assert found.message.startswith("brokers 3 aren't there or don't run")
+    world.wish("second")
+    world.until("ProposalReady", "second")
+    world.agree("second")
+    world.until("Ready", "second")
+    assert (held(world), world.throttled, world.in_flight()) == ([8, 8, 8, 0], {}, {})
+    assert condition(world.ask(), "Ready").status == "True"
+
+
+def test_two_rebalances_of_which_each_was_begun_end_one_after_the_other_once_the_broker_is_back():
+    world = without_the_broker_that_was_being_filled()
+    world.wish("second", maxMovesInFlight=1)
+    world.until("ProposalReady", "second")
+    world.agree("second")
+    world.stuck = {2}
+    world.steps_until(world.in_flight)
+    world.change(brokers=4)
+    world.settle()
+    world.stuck = set()
+    world.settle()
+    assert (world.phase("first"), world.phase("second")) == ("Ready", "Ready")
+    assert (world.throttled, world.in_flight()) == ({}, {})
+
+
+NOT_UNDERSTOOD = {
+    "nothing": {},
+    "a goal that there isn't": {"goals": ["cpu"]},
+    "brokers that are none": {"mode": "remove-brokers", "brokers": ["three"]},
+}
+
+
+@pytest.mark.parametrize("wish", NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD)
+def test_a_rebalance_in_no_state_at_all_holds_up_neither_the_cluster_nor_others(wish):
+    world = lopsided().wish("odd").wish("even")
+    world.rebalances["odd"]["spec"] = {"clusterRef": {"name": "kf"}, **wish} if wish else {}
+    world.change(brokers=3)
+    world.until("ProposalReady", "even")
+    world.agree("even")
+    world.until("Ready", "even")
+    assert ({*world.pods}, condition(world.ask(), "Ready").status) == ({0, 1, 2}, "True")

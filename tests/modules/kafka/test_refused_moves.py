@@ -8,6 +8,7 @@ from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.modules.kafka import driver
 from kubectl_reconcile.modules.kafka.session import KafkaRefusedError
 from tests.modules.kafka.test_answers import Broker, some
+from tests.modules.kafka.world import a_cr
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # said of how kafka-python is imported
 MOVE = Action(
@@ -32,7 +33,7 @@ class Refusing(Broker):
         }  # fmt: skip
 
     def act(self):
-        asyncio.run(driver.act({}, MOVE, self))
+        asyncio.run(driver.act(a_cr(), MOVE, self))
 
 
 def test_the_throttle_of_a_move_that_is_refused_goes_at_once():

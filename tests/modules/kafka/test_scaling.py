@@ -146,6 +146,30 @@ def test_a_broker_whose_partitions_find_no_other_place_stays_and_all_else_goes_o
     assert "orders" in condition(outcome, "Degraded").message
 
 
+def test_a_refused_removal_holds_up_no_restart_and_no_other_broker():
+    world = a_world([0, 1, 2, 3, 4], brokers=6)
+    world.change(brokers=4, config={"queued.max.requests": "9"})
+    outcome = world.settle()
+    took = world.took()
+    assert condition(outcome, "Degraded").reason == "ScaleInRefused"
+    assert {f"delete kf-{number}" for number in range(4)} <= {*took}
+    assert ("unregister-broker-kf-5" in took, {*world.pods}) == (True, {0, 1, 2, 3, 4})
+
+
+def test_brokers_that_are_being_filled_are_remembered_while_moves_are_refused_and_while_nobody_hears_brokers():
+    world = a_world(*ROWS, rebalance={"maxMovesInFlight": 1})
+    world.change(brokers=4)
+    world.steps_until(lambda: held(world) == [8, 8, 7, 1])
+    world.refuses["move-partitions"] = "not now"
+    world.settle()
+    world.silent = {0, 1, 2, 3}
+    world.settle()
+    assert world.cr["status"]["filling"] == [3]
+    world.silent, world.refuses = set(), {}
+    world.settle()
+    assert held(world) == [6, 6, 6, 6]
+
+
 def test_a_broker_that_is_down_while_it_is_emptied_is_waited_for():
     world = a_world([0, 1, 3], brokers=4)
     world.objects.pop(("Pod", "kf-3"))

@@ -12,14 +12,14 @@ def topic(name="a", **more):
 
 
 REFUSED = {
-    "an unknown version": ({"version": "2.8.0"}, ".spec.version: must be a version that is known here, one of 4.3.1, not '2.8.0'"),
+    "an unknown version": ({"version": "2.8.0"}, ".spec.version: must be a version that is known here, one of 4.2.1, 4.3.1, not '2.8.0'"),
     "two controllers": ({"controllers": 2}, ".spec.controllers: must be 1 or 3, not 2"),
     "fewer brokers than controllers": ({"brokers": 2}, ".spec.brokers: must be at least 3, since that many are controllers, not 2 (hint"),
     "no brokers": ({"brokers": 0}, ".spec.brokers: must be between 1 and 100"),
     "a size of nothing": ({"storage": {"size": "0Gi"}}, ".spec.storage.size: must be a quantity as in 10Gi, not '0Gi'"),
     "an image with spaces": ({"image": "a b"}, ".spec.image: must be an image reference"),
     "a setting that is ours": ({"config": {"node.id": "7"}}, ".spec.config[node.id]: can't be set, since it says which broker it is"),
-    "a listener": ({"config": {"listener.name.x.ssl": "1"}}, ".spec.config[listener.name.x.ssl]: can't be set, since listeners are"),
+    "a listener": ({"config": {"listener.name.x.ssl": "1"}}, ".spec.config[listener.name.x.ssl]: can't be set, since .spec.listeners says how"),
     "records that get lost": (
         {"config": {"unclean.leader.election.enable": "true"}},
         ".spec.config[unclean.leader.election.enable]: can't be set, since acknowledged records would get lost",

@@ -15,8 +15,22 @@ from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.core.module.outcome import key_of
 from kubectl_reconcile.modules.kafka import Kafka
 from kubectl_reconcile.modules.kafka.names import fact_key, topic_of
+from kubectl_reconcile.modules.kafka.spec import LEVELS
 
 NOW = "2026-11-20T12:00:00Z"
+_GOOD = {
+    "state": "ok",
+    "since": "2026-11-01T00:00:00Z",
+    "until": "2027-11-01T00:00:00Z",
+    "issuer": "one",
+    "trusted": ["one"],
+}
+CERTIFIED = {
+    "ca": {"state": "ok", "signer": "one", "until": "2036-11-01T00:00:00Z", "trusted": ["one"]},
+    "broker": {**_GOOD, "fingerprint": "b-1"},
+    "operator": {**_GOOD, "fingerprint": "o-1"},
+}
+"""Certificates that a Kafka has issued itself, not long ago."""
 
 
 def a_cr(**spec):
@@ -26,17 +40,17 @@ def a_cr(**spec):
 
 
 class World:
-    """One cluster, from its CR on. *taken* are all steps so far, *down* the brokers that don't run though they have pods, *silent* those that run and that nobody hears for now, *stuck* those that partitions don't get to."""
+    """One cluster, from its CR on. *taken* are all steps so far, *down* the brokers that don't run though they have pods, *silent* those that run and that nobody hears for now, *stuck* those that partitions don't get to; *unwritten* are names of children that the next pass that creates them doesn't come to."""
 
     def __init__(self, **spec):
-        self.cr = a_cr(**spec)
+        self.cr, self.now = a_cr(**spec), NOW
         self.cr["metadata"]["finalizers"] = [Kafka.finalizer]
         self.objects, self.disks, self.topics = {}, {}, {}
         self.config = {}
-        self.controller = -1
+        self.controller, self.level, self.voters, self.lagging = -1, 0, {}, set()
         self.down, self.slow, self.silent, self.stuck = set(), set(), set(), set()
         self.registered, self.moves, self.throttled = set(), {}, {}
-        self.refuses = {}
+        self.refuses, self.unwritten = {}, set()
         self.taken, self.new = [], itertools.count(1)
 
     @property
@@ -49,9 +63,12 @@ class World:
 
     @property
     def voting(self):
-        """The controllers that vote: one whose volume was made anew only observes."""
-        controllers = range(self.spec.get("controllers", 3))
-        return {each for each in self.running if each in controllers and self.disks[each]["begins"] != "joins"}
+        """The controllers that run and vote: one whose volume was made anew only observes until it is let in."""
+        return {each for each in self.running if self.voters.get(each) == self.disks[each]["id"]}
+
+    def knows(self, number):
+        """The newest version of metadata that a broker knows, by its image."""
+        return LEVELS[self.pods[number]["spec"]["containers"][0]["image"].rpartition(":")[2]]
 
     @property
     def spec(self):
@@ -79,8 +96,18 @@ class World:
     def run(self):
         """Let all pods run what they were made for."""
         for number, pod in self.pods.items():
-            told = {each["name"]: each["value"] for each in pod["spec"]["initContainers"][0]["env"]}
-            disk = self.disks.setdefault(number, {"cluster": told["CLUSTER_ID"], "begins": told["BEGIN"]})
+            if ("PersistentVolumeClaim", f"kf-{number}-data") not in self.objects:
+                pod["status"] = {"phase": "Pending"}  # no node takes it
+                continue
+            told = {each["name"]: each.get("value") for each in pod["spec"]["initContainers"][0]["env"]}
+            if number not in self.disks:
+                self.disks[number] = {
+                    "cluster": told["CLUSTER_ID"],
+                    "begins": told["BEGIN"],
+                    "id": f"d-{next(self.new)}",
+                }
+                self.voters |= {} if told["BEGIN"] == "joins" else {number: self.disks[number]["id"]}
+            disk = self.disks[number]
             assert disk["cluster"] == told["CLUSTER_ID"], f"kf-{number} is formatted for another cluster"
             assert not (disk["begins"] != "joins" and number >= self.spec.get("controllers", 3)), number
             is_up = number not in self.down | self.silent
@@ -96,14 +123,12 @@ class World:
         assert len({each["cluster"] for each in self.disks.values()}) <= 1
         quorum = self.voting
         self.controller = (
-            -1
-            if len(quorum) * 2 <= self.spec.get("controllers", 3)
-            else self.controller
-            if self.controller in quorum
-            else min(quorum)
+            -1 if len(quorum) * 2 <= len(self.voters) else self.controller if self.controller in quorum else min(quorum)
         )
         if self.controller >= 0:
             self.registered |= self.running
+            self.level = self.level or min(map(self.knows, self.running))
+            assert all(self.knows(each) >= self.level for each in self.running), "a broker doesn't know the metadata"
             self.config = self.config or {"min.insync.replicas": "2" if self.spec.get("controllers", 3) > 1 else "1"}
         for _, _, each in self.partitions():
             if "target" in each and not ({*each["target"]} & (self.slow | self.stuck)):
@@ -114,6 +139,9 @@ class World:
                 each["leader"] = there[0] if there else -1
 
     def facts(self):
+        return {"tls": CERTIFIED, **self.heard()}
+
+    def heard(self):
         heard = self.running - self.silent
         pods = {
             f"kf-{number}": {"uid": pod["metadata"]["uid"], "error": "" if number in heard else "silent"}
@@ -121,14 +149,16 @@ class World:
         }
         if not heard or self.controller < 0:
             return {"pods": pods}
-        voters = {str(number): "d" for number in range(self.spec.get("controllers", 3))}
+        observing = {number: self.disks[number]["id"] for number in sorted(self.running - self.voting)}
         return {
             "pods": pods,
             "cluster": {
-                "id": self.disks[0]["cluster"],
+                "id": next(iter(self.disks.values()))["cluster"],
                 "controller": self.controller,
-                "voters": voters,
-                "observers": {str(number): "d" for number in sorted(self.running - self.voting)},
+                "level": self.level,
+                "voters": {str(number): directory for number, directory in sorted(self.voters.items())},
+                "observers": {str(number): directory for number, directory in observing.items()},
+                "caughtUp": sorted({*observing} - self.lagging),
             },
             "brokers": {
                 str(number): {
@@ -137,7 +167,7 @@ class World:
                     "throttled": dict(self.throttled.get(number, {})),
                     "holds": sum(number in self.held(each) for _, _, each in self.partitions()),
                 }
-                | ({"usableBytes": 1 << 40} if number in self.running else {})
+                | ({"usableBytes": 1 << 40, "knows": self.knows(number)} if number in self.running else {})
                 for number in sorted(self.registered)
             },
             "config": dict(self.config),
@@ -184,7 +214,7 @@ class World:
 
     def ask(self, with_=outcome_of):
         owned = Owned(copy.deepcopy(list(self.objects.values())), ())
-        return with_(Kafka, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "kafka", self.cr))
+        return with_(Kafka, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "kafka", self.cr))
 
     def step(self):
         """One pass: ask, and do what is said. Returns the outcome."""
@@ -195,7 +225,9 @@ class World:
         for key in [] if outcome.keep_children else [key for key in self.objects if key not in wanted]:
             self.delete(*key)
         for key, child in wanted.items():
-            if key not in self.objects:
+            if key[1] in self.unwritten:
+                self.unwritten.remove(key[1])
+            elif key not in self.objects:
                 made = adopt_child(copy.deepcopy(child), self.cr, Kafka)
                 made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
                 self.objects[key] = made
@@ -203,7 +235,7 @@ class World:
             elif key_of(child) not in outcome.untouched:
                 live = self.objects[key]
                 assert key[0] != "Pod" or live["spec"] == child["spec"], f"{key} can't be changed so"
-                live["spec"] = copy.deepcopy(child.get("spec"))
+                live |= {part: copy.deepcopy(child[part]) for part in ("spec", "data") if part in child}
                 live["metadata"]["annotations"] = dict(child["metadata"].get("annotations") or {})
         for action in outcome.actions:
             if is_approved(action, self.cr) and not unmet(action, self.facts()):
@@ -218,7 +250,13 @@ class World:
     def journal(self, action, refused):
         progress = ActionProgress.FAILED if refused else ActionProgress.DONE
         noted = self.cr["metadata"].setdefault("annotations", {})
-        noted[ACTIONS] = ActionJournal.of(self.cr).ended(action, NOW, progress, refused or "").text()
+        noted[ACTIONS] = ActionJournal.of(self.cr).ended(action, self.now, progress, refused or "").text()
+
+    def lose_volume(self, number):
+        """Somebody takes a volume away, with its pod."""
+        for kind, name in (("Pod", f"kf-{number}"), ("PersistentVolumeClaim", f"kf-{number}-data")):
+            self.objects.pop((kind, name))
+        del self.disks[number]
 
     def approve(self, key):
         self.cr["metadata"].setdefault("annotations", {})["reconcile.dev/approve-actions"] = key
@@ -226,8 +264,8 @@ class World:
     def delete(self, kind, name):
         number = int(name.removesuffix("-data").rpartition("-")[2]) if kind in {"Pod", "PersistentVolumeClaim"} else -1
         if kind == "Pod":
-            if number in self.voting and (voters := self.spec.get("controllers", 3)) > 1:
-                assert 2 * len(self.voting - {number}) > voters, "the controllers lose their majority"
+            if number in self.voting and len(self.voters) > 1:
+                assert 2 * len(self.voting - {number}) > len(self.voters), "the controllers lose their majority"
             for topic, at, each in self.partitions():
                 left = {*each.get("inSync", ())} - {number}
                 least = min(self.topics[topic]["min"], len(each["replicas"]) - 1)
@@ -283,7 +321,9 @@ class World:
             own = self.topics[each["topic"]]["partitions"][each["partition"]]
             assert "target" not in own, "a partition is assigned twice"
             assert {*each["replicas"]} <= self.running
-            assert len(each["replicas"]) == len(own["replicas"])
+            there = {*each["replicas"]}
+            assert there - {*own["replicas"]} or there & {*own["inSync"]}, "what is in sync is taken away"
+            assert len({*each["replicas"]}) == len(each["replicas"])
             own["target"] = each["replicas"]
             self.topics[each["topic"]]["throttled"] = True
 
@@ -314,6 +354,25 @@ class World:
                 ):
                     each["leader"] = each["replicas"][0]
             case _:
+                self.act_on_controllers(verb, given)
+
+    def act_on_controllers(self, verb, given):
+        match verb:
+            case "raise-metadata-version":
+                assert given["level"] > self.level
+                self.level = given["level"]
+            case "remove-voter":
+                number = given["voter"]
+                assert self.voters.pop(number) == given["directory"] != self.disks[number]["id"], (
+                    "one that votes is put out"
+                )
+                assert 2 * len(self.voting) > len(self.voters), "the controllers lose their majority"
+            case "add-voter":
+                number = given["voter"]
+                assert number not in self.voters | dict.fromkeys(self.lagging)
+                assert given["directory"] == self.disks[number]["id"]
+                self.voters[number] = given["directory"]
+            case _:
                 raise AssertionError(verb)
 
     def settle(self, most=60):
@@ -324,6 +383,14 @@ class World:
             if before == (len(self.taken), self.facts(), self.cr["status"], self.objects):
                 return outcome
         raise AssertionError(f"it never settles: {self.taken[-20:]}")
+
+    def steps_until(self, reached, most=30):
+        """Go on until something is true."""
+        for _ in range(most):
+            self.step()
+            if reached():
+                return
+        raise AssertionError(f"never: {self.taken}")
 
     def took(self):
         """The steps since this was asked last."""

@@ -125,7 +125,7 @@ def test_a_foreign_job_of_a_backups_name_is_left_alone_and_told_and_the_next_one
     a_foreign_job(world, "db-backup-20261121033000")
     ((name, is_written, why),), stalled = planned_for_jobs(world)
     assert (name, is_written, stalled) == ("db-backup-20261121033000", False, ("True", "ChildInTheWay"))
-    assert why.startswith("it exists and doesn't belong to MyDatabase.example.com shop/db;")
+    assert why.startswith("it exists, but doesn't belong to MyDatabase.example.com shop/db;")
 
     world.now = "2026-11-21T04:30:05Z"
     outcome = world.settle()
@@ -241,7 +241,7 @@ def test_a_backup_whose_job_is_deleted_while_it_runs_has_failed_and_never_blocks
     del world.objects["Job", "db-backup-20261121033000"]
     outcome = world.settle()
     assert (condition(outcome).reason, jobs(world)) == ("BackupFailed", [])
-    assert "its Job was deleted before it was done" in condition(outcome).message
+    assert "its Job was deleted before it finished" in condition(outcome).message
     world.now = "2026-11-22T03:30:05Z"
     world.step()
     assert jobs(world) == ["db-backup-20261122033000"]

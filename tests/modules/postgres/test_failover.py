@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubectl_reconcile.core.module.action_journal import is_approved
 from tests.modules.postgres.test_handover import befall, disk, stopped
 from tests.modules.postgres.test_preview import foreseen, is_part
 from tests.modules.postgres.world import World, condition, uid_of
@@ -138,7 +139,7 @@ def test_nobody_takes_over_before_the_node_says_that_the_primary_has_ended():
 
 
 def unended(world):
-    """The primary's pod is deleted, and its node doesn't say that it has ended."""
+    """The primary's pod is deleted, and its node hasn't reported that it has ended."""
     world.later(30)
     then = dt.datetime.fromisoformat(world.now) + dt.timedelta(seconds=120)
     delete, world.delete = world.delete, lambda *_: going(world, "db-0", then.isoformat().replace("+00:00", "Z"))
@@ -159,6 +160,8 @@ def test_somebody_decides_whether_one_that_should_have_ended_is_left_behind():
     assert world.taken == []
     (offer,) = outcome.actions
     assert offer.needs_approval
+    assert is_approved(offer, with_annotation(world.cr, offer.key))
+    assert not any(is_approved(offer, with_annotation(world.cr, text)) for text in ("*", "fail-over"))  # not in advance
     assert offer.summary == (
         "db-0 was to end and its node doesn't say that it has: it may still take writes of clients that reach it, and these are lost; db-1 takes over from db-0, which hasn't"
         " served since 2026-11-20T12:00:00Z; may lose up to 16777216 bytes (last known lag) (hint: if db-0 won't come back: kubectl reconcile approve mydatabase/db)"
@@ -214,6 +217,11 @@ def test_one_that_was_left_behind_gets_no_clients_though_it_takes_writes():
     assert condition(outcome, "Degraded").status == "False"
     assert (world.role("db-1"), world.role("db-0")) == ("primary", None)
     assert world.cr["status"]["currentPrimary"] == "db-1"
+
+
+def with_annotation(cr, text):
+    """*cr* with what is approved of it in Git."""
+    return {**cr, "metadata": {**cr["metadata"], "annotations": {"reconcile.dev/approve-actions": text}}}
 
 
 def approve(world, offer):

@@ -47,6 +47,28 @@ def test_a_switchover_that_somebody_asks_for_loses_nothing():
     assert "example.com/role" not in world.claim("db-0")["metadata"]["annotations"]
 
 
+@pytest.mark.parametrize("why", ["somebody asks", "a restart"])
+def test_nobody_takes_over_who_is_far_behind_and_all_else_goes_on_meanwhile(why):
+    world = formed(replicas=2)
+    facts, behind = world.facts, {"db-1": {"state": "streaming", "lagBytes": 1 << 25}}
+    world.facts = lambda: {**facts(), "followers": behind}
+    world.cr["spec"]["databases"] = [{"name": "orders"}]
+    if why == "somebody asks":
+        asked(world)
+    else:
+        world.cr["spec"]["parameters"] = {"max_connections": "300"}
+    outcome = world.settle()
+    ready = condition(outcome, "Ready")
+    assert (ready.reason, world.primary["name"]) == ("ReplicaBehind", "db-0")
+    assert ready.message.startswith("db-1, which is to take over")
+    assert ready.message.endswith("is up to 33554432 bytes behind")
+    assert "make-database orders" in world.taken
+    assert not {"delete db-0", "checkpoint db-0"} & {*world.taken}
+    world.facts = facts
+    world.settle()
+    assert world.primary["name"] == "db-1"
+
+
 def test_whoever_has_the_record_with_which_the_old_primary_ended_takes_over_at_once():
     world = asked(formed(tells_end=True, failover={}))
     for _ in range(2):

@@ -5,8 +5,10 @@ import itertools
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.planning.outlook.simulation import passes
 from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.modules.postgres import MyDatabase
 from tests.modules.postgres.planned import inputs_of, planned
 from tests.modules.postgres.world import World, step_of
 
@@ -60,6 +62,18 @@ def test_a_new_database_is_shown_to_its_end():
     world.settle(200)
     assert shown == world.taken
     assert len(shown) == 7
+
+
+def test_pods_as_they_are_on_a_real_node_are_previewed():
+    world = World(replicas=2)
+    world.settle()
+    for pod in world.pods.values():
+        prepared = {"exitCode": 0, "finishedAt": "2026-11-20T12:00:03Z"}
+        pod["metadata"]["creationTimestamp"] = world.now
+        pod["status"]["initContainerStatuses"] = [{"name": "prepare", "state": {"terminated": prepared}}]
+    world.pods["db-1"]["metadata"]["deletionTimestamp"] = "2026-11-20T12:02:00Z"
+    facts = MyDatabase.foresee(world.cr, Owned([*world.objects.values()]), world.facts())
+    assert (facts["writable"], [*facts["pods"]]) == ("db-0", ["db-0"])  # the other one goes
 
 
 def test_a_backup_is_shown_before_it_is_begun():

@@ -121,6 +121,10 @@ def test_a_switchover_to_one_whose_volume_is_full_waits_and_the_primary_serves()
     assert condition(outcome, "Progressing").message == "db-1, which is to take over, has no room left on its volume"
     assert degraded(outcome)[0] == "DiskFull"
     assert (world.taken, world.primary["name"]) == ([], "db-0")
+    world.cr["spec"] |= {"databases": [{"name": "orders"}], "replicas": 4}
+    outcome = world.settle()  # all else goes on meanwhile
+    assert world.taken == ["make-database orders", "make-slot db_3", "create db-3"]
+    assert condition(outcome, "Progressing").message == "db-1, which is to take over, has no room left on its volume"
     world.full.clear()
     world.settle()
     assert world.primary["name"] == "db-1"

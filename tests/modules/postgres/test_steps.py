@@ -6,6 +6,7 @@ import json
 import pytest
 
 from kubectl_reconcile.core.module.call import check_purity
+from kubectl_reconcile.modules.postgres.situation import around
 from tests.modules.postgres.world import HANDOVER, World, condition
 
 SHOP = {"users": [{"name": "shop"}], "databases": [{"name": "orders", "owner": "shop"}]}
@@ -16,6 +17,24 @@ def formed(**spec):
     world.settle()
     world.taken.clear()
     return world
+
+
+@pytest.mark.parametrize("slot", ["db-0", "db-1"])
+def test_a_pod_that_was_created_without_its_volume_gets_it(slot):
+    world = World(replicas=2, synchronous={"min": 1})
+    world.unwritten = {f"{slot}-data"}  # whoever writes both is killed in between, or the claim is refused
+    while slot not in world.pods:
+        world.step()
+    assert world.claim(slot) is None
+    assert condition(world.settle(), "Ready").status == "True"
+    assert [each for each in world.taken if each.startswith("create")] == ["create db-0", "create db-1"]
+
+
+def test_a_pod_whose_volume_somebody_took_away_gets_no_empty_one():
+    world = formed(replicas=2)
+    world.objects.pop(("PersistentVolumeClaim", "db-1-data"))
+    world.pods["db-1"]["spec"]["nodeName"] = "one"
+    assert "db-1-data" not in {each["metadata"]["name"] for each in world.ask().children}
 
 
 def test_it_begins_with_a_secret_and_an_instance_and_is_filled_then():
@@ -31,7 +50,7 @@ def test_it_begins_with_a_secret_and_an_instance_and_is_filled_then():
     assert world.role("db-0") == "primary"
     assert world.cr["status"]["phase"] == "Running"
     assert world.cr["status"]["currentPrimary"] == "db-0"
-    assert world.cr["status"]["instances"] == [{"pod": "db-0", "role": "primary", "ready": True}]
+    assert world.cr["status"]["instances"] == [{"pod": "db-0", "role": "primary", "ready": True, "lsn": "0/0"}]
     names = sorted(name for kind, name in world.objects if kind == "Service")
     assert names == ["db", "db-r", "db-ro"]
     assert world.claim("db-0")["metadata"]["annotations"] == {
@@ -333,8 +352,8 @@ def joins(number):
     return [f"make-slot db_{number}", f"create db-{number}"]
 
 
-def leaves(number):
-    return [f"delete db-{number}", f"drop-slot db_{number}", f"delete volume db-{number}"]
+def leaves(number, *, keeps=True):
+    return [f"delete db-{number}", f"drop-slot db_{number}", *([] if keeps else [f"delete volume db-{number}"])]
 
 
 THREE = {"replicas": 3, **SHOP}
@@ -349,7 +368,13 @@ def test_replicas_come_one_after_the_other_each_with_a_slot_and_a_copy():
     assert condition(outcome, "Ready").status == "True"
     assert [world.role(f"db-{at}") for at in range(3)] == ["primary", "replica", "replica"]
     assert world.cr["status"]["readyInstances"] == 3
-    assert world.cr["status"]["instances"][1] == {"pod": "db-1", "role": "replica", "ready": True, "lagBytes": 0}
+    assert world.cr["status"]["instances"][1] == {
+        "pod": "db-1",
+        "role": "replica",
+        "ready": True,
+        "lagBytes": 0,
+        "lsn": "0/0",
+    }
     assert world.claim("db-0")["metadata"]["annotations"]["example.com/role"] == "primary"
     assert "example.com/role" not in world.claim("db-1")["metadata"]["annotations"]
 
@@ -370,7 +395,90 @@ def test_what_another_number_of_replicas_takes(before, after, steps):
     assert condition(outcome, "Ready").status == "True"
     assert world.primary["name"] == "db-0"
     assert sorted(world.pods) == [f"db-{at}" for at in range(after)]
-    assert len(world.disks) == after
+    assert len(world.disks) == max(before, after)
+    assert [each["claim"] for each in world.cr["status"]["keptVolumes"]] == [
+        f"db-{at}-data" for at in range(after, before)
+    ]
+
+
+def test_volumes_of_replicas_that_go_are_kept_and_nobody_begins_on_them():
+    world = formed(replicas=3)
+    world.cr["spec"]["replicas"] = 2
+    world.settle()
+    kept = world.claim("db-2")["metadata"]["annotations"]
+    assert (kept["example.com/kept-since"], kept["example.com/surplus"]) == (world.now, "true")
+    world.later(10**6)
+    world.cr["spec"]["replicas"] = 3
+    world.settle()
+    assert sorted(world.pods) == ["db-0", "db-1", "db-3"]
+    assert world.claim("db-2")["metadata"]["annotations"] == kept
+
+
+def test_volumes_of_replicas_that_go_are_deleted_where_the_spec_says_so():
+    world = formed(replicas=3, deletionPolicy="Delete")
+    world.cr["spec"]["replicas"] = 1
+    world.settle()
+    assert world.taken == [*leaves(2, keeps=False), *leaves(1, keeps=False)]
+    assert (len(world.disks), world.cr["status"]["keptVolumes"]) == (1, [])
+
+
+def test_volumes_of_replicas_that_go_are_kept_for_as_long_as_those_that_were_set_aside():
+    world = formed(replicas=3, failover={"keepOldVolumesHours": 2})
+    world.cr["spec"]["replicas"] = 2
+    said = []
+    while not world.cr["status"].get("keptVolumes"):
+        said.append(condition(world.step(), "Progressing").message)
+    assert said[-2] == (
+        "set the volume of db-2 aside, which is no replica any more; it is kept for 2 h (.spec.deletionPolicy is Retain)"
+    )
+    world.later(2 * 3600)
+    world.settle()
+    assert world.taken[-1] == "delete volume db-2"
+    assert sorted(world.pods) == ["db-0", "db-1"]
+
+
+def test_volumes_of_replicas_that_went_keep_nobody_from_being_replaced():
+    world = formed(replicas=7, failover={})
+    world.cr["spec"]["replicas"] = 2
+    world.settle()
+    assert len(world.cr["status"]["keptVolumes"]) == 5
+    world.disks[uid(world.claim("db-1"))]["half"] = True
+    world.kill("db-1")
+    world.settle()
+    assert sorted(world.pods) == ["db-0", "db-7"]
+
+
+def test_how_far_logs_go_is_told_coarsely_and_exactly_of_those_that_wait_for_a_primary():
+    assert [around(each) for each in ("0/0", "0/FFFFFFF", "2A/1F123456", "", "x")] == [
+        "0/0",
+        "0/0",
+        "2A/10000000",
+        "",
+        "",
+    ]
+    world = formed(replicas=2)
+    world.write("a row")
+    assert [each["lsn"] for each in world.settle().status["instances"]] == ["0/0", "0/0"]
+    world.broken.add("db-0")
+    world.kill("db-0")
+    assert world.settle().status["instances"][1]["lsn"] == "0/3E9"
+
+
+def test_whether_replicas_follow_is_told():
+    world = formed(replicas=3)
+    found = condition(world.ask(), "Replicating")
+    assert (found.status, found.message) == ("True", "db-1, db-2 follow db-0")
+    world.broken.add("db-2")
+    world.kill("db-2")
+    outcome = world.settle()
+    found = condition(outcome, "Replicating")
+    assert (found.status, found.reason) == ("False", "ReplicaNotFollowing")
+    assert found.message == "1 of 2 replicas follow db-0, without db-2"
+    assert condition(outcome, "Available").status == "True"
+    world.broken.add("db-0")
+    world.kill("db-0")
+    assert condition(world.ask(), "Replicating").reason == "PrimaryNotServing"
+    assert condition(formed().ask(), "Replicating") is condition(World().ask(), "Replicating") is None
 
 
 def test_the_primary_is_never_the_one_that_goes():
@@ -385,6 +493,7 @@ def test_the_primary_is_never_the_one_that_goes():
     world.cr["spec"]["replicas"] = 1
     world.settle()
     assert world.taken == [*leaves(1), *leaves(0)]
+    assert world.cr["status"]["instances"] == [{"pod": "db-2", "role": "primary", "ready": True, "lsn": "0/0"}]
     assert world.role("db-2") == "primary"
 
 
@@ -427,7 +536,7 @@ def test_nobody_waits_for_a_surplus_replica_whose_node_does_not_let_it_go():
     )
     world.delete("Pod", "db-1")
     world.settle()
-    assert world.taken[3:] == ["drop-slot db_1", "delete volume db-1"]
+    assert world.taken[3:] == ["drop-slot db_1"]
     assert condition(world.ask(), "Ready").status == "True"
 
 

@@ -279,7 +279,7 @@ def test_a_status_that_makes_no_sense_promotes_nobody_and_is_put_right(synchrono
     world.broken.clear()
     world.step()
     env = world.pods["db-0"]["spec"]["initContainers"][0]["env"]
-    assert next(each["value"] for each in env if each["name"] == "SYNCHRONOUS") == ""
+    assert next(each.get("value", "") for each in env if each["name"] == "SYNCHRONOUS") == ""
     world.run()
     world.settle()
     assert (world.primary["name"], noted(world)) == ("db-0", [(THREE, 1)])

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from kubectl_reconcile.certificates.given import tls_worth
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
-from kubectl_reconcile.modules.postgres.access.certificates import tls_worth
 from kubectl_reconcile.modules.postgres.steps import EXPIRED
 from tests.modules.postgres.test_preview import foreseen
 from tests.modules.postgres.world import World, condition

@@ -32,7 +32,7 @@ RESTARTS = {"max_connections", "shared_buffers"}
 class World:
     """One database, from its CR on. *taken* are all steps so far, *secrets* what each Secret holds, *worth* what is wrong with those of no use; *rewinds* is how pg_rewind ends: done, refused or killed.
 
-    *tells_end* is whether servers say what checkpoints stand in their logs; *full* are the slots on whose volumes there is no room left, *locked* those whose servers let nobody in for that.
+    *tells_end* is whether servers say what checkpoints stand in their logs; *full* are the slots on whose volumes there is no room left, *locked* those whose servers let nobody in for that. *unwritten* are names of children that the next pass that creates them doesn't come to.
     """
 
     def __init__(self, **spec):
@@ -52,6 +52,7 @@ class World:
         self.broken = set()
         self.full = set()
         self.locked = set()
+        self.unwritten = set()
         self.rewinds = "done"
         self.now = NOW
         self.taken = []
@@ -84,6 +85,9 @@ class World:
             uid: one for uid, one in self.running.items() if uid in {uid_of(pod) for pod in self.pods.values()}
         }
         for name, pod in self.pods.items():
+            if self.claim(name) is None:
+                pod["status"] = {"phase": "Pending"}  # no node takes it
+                continue
             has_ended = pod.get("status", {}).get("phase") == "Failed"
             is_up = name not in self.broken and (
                 uid_of(pod) in self.running or (not has_ended and self.begin(name, pod))
@@ -126,7 +130,7 @@ class World:
         return lacked_room(pod, self.now) if name in self.full else self.start(name, pod)
 
     def start(self, name, pod):
-        told = {each["name"]: each.get("value") for each in pod["spec"]["initContainers"][0]["env"]}
+        told = {each["name"]: each.get("value", "") for each in pod["spec"]["initContainers"][0]["env"]}
         disk, primary = uid_of(self.claim(name)), self.primary
         if "db-superuser" not in self.secrets:
             return False
@@ -270,7 +274,7 @@ class World:
                 pods[name] = {"uid": uid_of(pod), "error": "silent"}
                 continue
             pods[name] = {
-                "uid": uid_of(pod), "error": "", "full": name in self.full, "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
+                "uid": uid_of(pod), "error": "", "full": name in self.full, "around": "0/0", "recovery": server["standby"], "system": self.disks[server["disk"]]["system"],
                 "timeline": self.disks[server["disk"]]["timeline"], "checkpointed": self.disks[server["disk"]]["checkpointed"], "synchronous": server["synchronous"], "hba": hba_digest(server["hba"]), "tls": self.tls(pod, server), "version": "17.6", "major": "17", "settings": dict(server["settings"]), "pending": list(server["pending"]),
                 "restarts": sorted(RESTARTS), "limits": {"max_connections": server["room"]}, **self.marked(server),
             }  # fmt: skip
@@ -284,13 +288,15 @@ class World:
                 each.update({"lsn": position(disk)} | ({} if writable else {"receives": False}))
         certificate = self.cr["spec"].get("tls", {}).get("secretName", "db-superuser")
         within = self.disks[self.running[uid_of(self.pods[writable[0]])]["disk"]] if writable else {}
+        source = self.cr["spec"].get("bootstrap", {}).get("fromCluster", {})
+        copied = source.get("secretName") or f"{source.get('database', 'db')}-replication"
         users = {each["name"]: secret_of(each["name"]) for each in self.cr["spec"].get("users", ())}
         if self.cr["spec"].get("replicas", 1) > 1 or "backup" in self.cr["spec"]:
             users["replicator"] = "db-replication"
         following = {name for name in pods if writable and self.follows(name)}
         return {
             "secrets": {
-                name: self.worth.get(name, "ok") if name in self.secrets else "absent" for name in ("db-superuser", certificate, *users.values())
+                name: self.worth.get(name, "ok") if name in self.secrets else "absent" for name in ("db-superuser", certificate, copied, *users.values())
             },
             "pods": pods,
             "writable": ",".join(writable),
@@ -326,14 +332,16 @@ class World:
         gone = [] if outcome.keep_children else [key for key in self.objects if key not in wanted]
         done = [self.delete(*key) for key in gone]
         for key, child in wanted.items():
-            if key not in self.objects:
-                made = adopt_child(copy.deepcopy(child), self.cr, MyDatabase)
+            if key[1] in self.unwritten:
+                self.unwritten.remove(key[1])
+            elif key not in self.objects:
+                made = as_stored(adopt_child(copy.deepcopy(child), self.cr, MyDatabase))
                 made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
                 self.objects[key] = made
                 done.append(f"create {key[1]}" if key[0] == "Pod" else "")
             elif key_of(child) not in outcome.untouched:
                 live = self.objects[key]
-                assert key[0] != "Pod" or live["spec"] == child["spec"], f"{key} can't be changed so"
+                assert key[0] != "Pod" or live["spec"] == as_stored(child)["spec"], f"{key} can't be changed so"
                 live["spec"] = copy.deepcopy(child["spec"])
                 live["metadata"]["annotations"] = dict(child["metadata"].get("annotations") or {})
                 live["metadata"]["labels"] = adopt_child(child, self.cr, MyDatabase)["metadata"]["labels"]
@@ -502,6 +510,14 @@ def secret_of(user):
     if user == "replicator":
         return "db-replication"
     return f"db-user-{user.replace('_', '-')}"
+
+
+def as_stored(manifest):
+    """A manifest as the API server keeps it: a variable without a value has none."""
+    for each in manifest["spec"].get("initContainers", [{}])[0].get("env", ()):
+        if each.get("value") == "":
+            del each["value"]
+    return manifest
 
 
 def uid_of(manifest):

@@ -41,13 +41,13 @@ Examples:
 @common
 @loaded
 def accept() -> None:
-    """Write drift into the files that ask for the objects. Writes files, or pushes a commit.
+    """Write drift back into the manifests. Writes files, or pushes a commit.
 
     Comments and layout of the files are kept. Fields that were changed in Git too, and values of Secrets, are left alone.
 
-    In an overlay, the patch that sets the field is changed, or a new one is added to the kustomization; never a base.
-    In a chart, the value of a values file is changed that sets only this field. Everything is rendered again to
-    check the result.
+    In an overlay, accept changes the patch that sets the field, or adds a new patch to the kustomization. It never
+    changes a base. In a chart, it changes a value in a values file, if this value sets only this field. Everything is
+    rendered again to check the result.
     """
 
 
@@ -76,8 +76,8 @@ Examples:
 def adopt() -> None:
     """Write manifests for live objects, to add them to a Sync. Writes files, or pushes a commit.
 
-    OBJECT is TYPE/NAME, in the target namespace of the Sync. If --sync names the Sync's namespace, -n may name another
-    for the objects. What the server, controllers and tools added is left out.
+    OBJECT is TYPE/NAME, in the target namespace of the Sync. If the objects are in another namespace, name it with -n,
+    and write --sync NAMESPACE/NAME. Fields that the server, controllers and tools added are left out.
 
     Nothing changes in the cluster until the next sync, which adopts the objects. Without --local or --branch, the
     manifests are only printed.

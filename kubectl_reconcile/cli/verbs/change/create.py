@@ -69,7 +69,7 @@ Examples:
 )
 @click.option("--suspend", is_flag=True, help="Don't sync until somebody resumes it.")
 @click.option("--check/--no-check", default=True, show_default=True, help="Check the repository and the path first.")
-@click.option("--dry-run", is_flag=True, help="Check everything, try it by a dry run, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Check everything, including a dry run, and write nothing.")
 @output("name", "json", "yaml")
 @colour
 @common
@@ -77,7 +77,8 @@ Examples:
 def create() -> None:
     """Create the Sync SYNC, after checking its repository and path. Writes the Sync.
 
-    If its Secret doesn't say yet which repositories it is for, that is written, too (only for https and ssh).
+    If the Secret doesn't say yet for which repositories it may be used, create annotates it with this URL (only for
+    https and ssh).
 
     --dry-run -o yaml prints the manifest, for example to keep it in Git.
     """

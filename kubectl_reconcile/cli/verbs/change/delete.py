@@ -19,7 +19,7 @@ Examples:
 """
 )
 @click.argument("sync", metavar="SYNC")
-@click.option("--orphan", is_flag=True, help="Keep the members, whatever spec.deletionPolicy says.")
+@click.option("--orphan", is_flag=True, help="Keep the members, even if spec.deletionPolicy is Prune.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask. Needed without a terminal.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the Sync is gone.")
 @click.option(
@@ -36,7 +36,7 @@ Examples:
 def delete() -> None:
     """Delete the Sync SYNC, and its members if its spec.deletionPolicy is Prune. Writes to the cluster.
 
-    It says first which members are deleted and which stay. The daemon deletes them; for a Sync that is applied by hand
-    (sync -f), this command does. Members of a suspended Sync stay. A Sync that is a member of another Sync comes back,
-    unless its file is removed, too.
+    It first says which members are deleted and which stay. The daemon deletes them; for a Sync that is applied by hand
+    (sync -f), this command does. Members of a suspended Sync stay. If the Sync is itself a member of another Sync, it
+    is recreated, unless you remove its file, too.
     """

@@ -12,7 +12,7 @@ from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
 SENSITIVE = ("bind", "escalate", "impersonate", "wildcards")
-"""Rights by which others can be had."""
+"""Rights with which other rights can be gained."""
 
 DAEMON = "reconcile-system/kubectl-reconcile"
 """The ServiceAccount of an installed daemon."""
@@ -35,10 +35,12 @@ Examples:
     "--allow",
     multiple=True,
     type=click.Choice(SENSITIVE),
-    help="Grant this, too, if the source's Roles need it. Whoever has it can get other rights. May be repeated.",
+    help="Also grant this, if the source's Roles need it. Anyone who has it can get other rights. May be repeated.",
 )
 @click.option("--missing", is_flag=True, help="Only the rights that the account lacks, according to access reviews.")
-@click.option("--apply", "write", is_flag=True, help="Show what is new, ask, and apply it with your rights.")
+@click.option(
+    "--apply", "write", is_flag=True, help="Show the new rights, ask for confirmation, and grant them as you."
+)
 @click.option("-y", "--yes", is_flag=True, help="Don't ask. Needed without a terminal.")
 @click.option(
     "--service-account",
@@ -50,7 +52,7 @@ Examples:
     default=DAEMON,
     show_default=True,
     metavar="NAMESPACE/NAME",
-    help="ServiceAccount of the daemon. It may then act as the account, unless that is called kubectl-reconcile.",
+    help="ServiceAccount of the daemon. The grant lets it act as the account, if that isn't kubectl-reconcile.",
 )
 @output("yaml", "summary")
 @colour
@@ -60,10 +62,10 @@ def grant() -> None:
     """Print the rights that the account of SYNC needs for its source. With --apply, grant them.
 
     A Sync's members are written as a ServiceAccount in its namespace (spec.serviceAccountName, or kubectl-reconcile).
-    This account needs a Role in each namespace. The rights are found by reading the source, and the Roles that it refers
-    to, with your rights. --apply also revokes what isn't needed any more.
+    This account needs a Role in each namespace. To find out which rights it needs, grant reads the source, and the Roles
+    that the source refers to, with your rights. --apply also revokes rights that aren't needed any more.
 
-    RBAC lets nobody grant rights that they don't have. So the account needs all rights in the source's own Roles, and
-    you need them to apply the grant. Rights to escalate, bind or impersonate, and wildcards, are left out and listed
-    unless you --allow them.
+    RBAC doesn't let anybody grant rights that they don't have. So the account needs all rights in the source's own
+    Roles, and you need them to apply the grant. Rights to escalate, bind or impersonate, and wildcards, are only listed,
+    and not granted unless you --allow them.
     """

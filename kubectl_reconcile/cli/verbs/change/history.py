@@ -52,7 +52,7 @@ Examples:
     "--commit", "in_git", is_flag=True, help="Restore the files with a new commit on the branch, and push it."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked either.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation. Without a terminal, there is no question.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until it is done.")
 @colour
 @common
@@ -60,8 +60,8 @@ Examples:
 def rollback() -> None:
     """Roll SYNC back to a commit, and the cluster with it. Writes the Sync, or with --commit the repository.
 
-    The Sync is pinned to the commit: nothing newer is applied, and drift is still corrected. resume makes it follow its
-    branch again. With --commit, the files are restored instead, by a new commit made with your own git credentials.
+    The Sync is pinned to the commit: nothing newer is applied, and drift is still corrected. To follow the branch again,
+    use resume. With --commit, rollback restores the files instead, in a new commit with your own git credentials.
 
     If there is no such commit, or nothing was applied before, the exit status is 4 and nothing is written.
     """

@@ -27,7 +27,7 @@ Examples:
 def suspend() -> None:
     """Suspend Syncs: the cluster stays as it is. Writes spec.suspend.
 
-    Nothing is synced, and drift isn't corrected, until somebody resumes them.
+    Until somebody resumes them, nothing is synced, and drift isn't corrected.
     """
 
 
@@ -47,5 +47,6 @@ Examples:
 def resume() -> None:
     """Resume Syncs after suspend or rollback. Writes their spec, and an annotation for the daemon.
 
-    Contended fields, which the daemon left to another controller that keeps overwriting them, are written again, too.
+    This also writes contended fields again: fields that the daemon left to another controller, which kept overwriting
+    them.
     """

@@ -18,7 +18,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded_while_asking
 \b
 Examples:
   kubectl reconcile sync shop -n shop           now, not at the next interval
-  kubectl reconcile sync shop deploy/web        one object of it
+  kubectl reconcile sync shop deploy/web        one of its objects
   kubectl reconcile sync -f . --name shop -y    a folder, without questions
   kubectl reconcile diff shop -o json > plan.json
   kubectl reconcile sync --plan plan.json       exactly what was shown
@@ -27,13 +27,13 @@ Examples:
 @origin
 @selection
 @click.option("-A", "--all-namespaces", is_flag=True, help="All Syncs in all namespaces, one after another.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked either.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation. Without a terminal, there is no question.")
 @click.option("--install", is_flag=True, help="Install the CRDs of kubectl-reconcile if they are missing.")
 @click.option(
     "--plan",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="Do exactly what this plan says, written by diff -o json; or nothing, if source or cluster have changed.",
+    help="Apply exactly this plan, which diff -o json has written. If the source or the cluster has changed, do nothing.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, as diff does, and write nothing.")
 @click.option(
@@ -46,18 +46,18 @@ Examples:
     "--timeout",
     type=DURATION,
     metavar="DURATION",
-    help="How long to wait for a daemon, or for objects to be healthy.  [default: 5m, or the Sync's own]",
+    help="How long to wait for the daemon, or for objects to be healthy.  [default: 5m, or spec.timeout of the Sync]",
 )
 @output(*FORMATS)
 @colour
 @common
 @loaded_while_asking
 def sync() -> None:
-    """Make the cluster what the source of SYNC asks for. Writes to the cluster.
+    """Make the cluster match the source of SYNC. Writes to the cluster.
 
-    Without SYNC, -f or --repo, the only Sync in the namespace is used. On a terminal, it asks before anything is
-    deleted.
+    Without SYNC, -f or --repo, the only Sync in the namespace is used. On a terminal, sync asks before it deletes
+    anything.
 
-    OBJECT is TYPE/NAME, or the path of a file or folder/ in the repository. Then only these objects, and what follows
-    from them, are written: by this command, even if a daemon is running.
+    OBJECT is TYPE/NAME, or the path of a file or folder/ in the repository. With OBJECT, this command writes only these
+    objects and their children, even if a daemon is running.
     """

@@ -38,13 +38,13 @@ Examples:
     "--filename",
     "file",
     metavar="PATH",
-    help="Files that ask for the object, for a Sync that is applied by hand; - is standard input.",
+    help="Files with the object, for a Sync that is applied by hand; - is standard input.",
 )
 @click.option(
     "-R/ ",
     "--recursive/--no-recursive",
     default=True,
-    help="Whether subfolders of -f are read, too.  [default: they are]",
+    help="Whether to read subfolders of -f, too.  [default: yes]",
 )
 @output("wide", "json", "yaml")
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
@@ -52,7 +52,7 @@ Examples:
 @common
 @loaded
 def explain() -> None:
-    """Show who owns the fields of an object, which file and commit asked for them, and whether they drifted. Writes nothing.
+    """Show who owns the fields of an object, which file and commit set them, and whether they drifted. Writes nothing.
 
-    The verdict is what the next sync would do. Fields of the status are left out unless you name one.
+    The verdict says what the next sync would do. Fields of the status are left out, unless you name one.
     """

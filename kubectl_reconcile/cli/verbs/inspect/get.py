@@ -34,5 +34,5 @@ Examples:
 def get() -> None:
     """Show Syncs in a table. Writes nothing.
 
-    REF is what each Sync follows; it is a commit after rollback. The command status shows one in full.
+    REF is what each Sync follows; after rollback, it is a commit. To see one Sync in full, use the command status.
     """

@@ -20,16 +20,16 @@ Examples:
 """
 )
 @click.argument("name", metavar="[NAMESPACE|SYNC]", required=False)
-@click.option(
-    "--since", metavar="TIME", default="", help="Tell of changes after this moment only, as in 2026-11-20T12:00:00Z."
-)
+@click.option("--since", metavar="TIME", default="", help="Only changes after this time, such as 2026-11-20T12:00:00Z.")
 @output("markdown", "json", default="markdown")
 @common
 @loaded
 def report() -> None:
-    """Report on a namespace or a Sync: what there is, how it is, and what has changed. Writes nothing.
+    """Report on a namespace or a Sync: what there is, whether it is healthy, and what has changed. Writes nothing.
 
-    It tells of what isn't healthy, images and their versions, the commits that Syncs have applied, drift, fields that somebody
-    else keeps changing, what waits for somebody, and certificates that end soon. Without a name it is of the namespace of -n.
-    A Sync of that name in the namespace of -n comes before a namespace.
+    The report lists unhealthy objects, images with their versions, commits that Syncs have applied, drift, contended
+    fields, changes that wait for approval, and certificates that expire soon.
+
+    Without a name, the report covers the namespace of -n. If the namespace of -n has a Sync of this name, the report
+    covers that Sync; otherwise, the name is that of a namespace.
     """

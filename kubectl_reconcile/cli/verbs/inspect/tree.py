@@ -31,5 +31,5 @@ Examples:
 def tree() -> None:
     """Show what belongs to SYNC: objects, their children, and their health. Writes nothing.
 
-    Without SYNC, the only Sync in the namespace is used. A namespace is shown if it isn't the Sync's own.
+    Without SYNC, the only Sync in the namespace is used. The tree names the namespace of objects outside the Sync's own.
     """

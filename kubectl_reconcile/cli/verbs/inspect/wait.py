@@ -33,7 +33,7 @@ Examples:
     "--revision",
     default="",
     metavar="SHA",
-    help="Wait until this commit (its first digits are enough) was dealt with, too. Asks the daemon to sync.",
+    help="Also wait until this commit was processed. The first digits are enough. Asks the daemon to sync.",
 )
 @click.option(
     "--timeout", type=DURATION, default="5m", show_default=True, metavar="DURATION", help="How long to wait at most."
@@ -42,10 +42,10 @@ Examples:
 @common
 @loaded
 def wait() -> None:
-    """Wait until SYNC is healthy, synced, ready or deleted. Writes nothing; with --revision, a request onto the Sync.
+    """Wait until SYNC is healthy, synced, ready or deleted. Writes nothing, except that --revision requests a sync.
 
-    Healthy means: everything that the current spec asks for is applied and healthy, down to the pods. If time runs out,
+    Healthy means that everything in the current spec is applied and healthy, down to the pods. If time runs out,
     the exit status is 6, and the error names what isn't healthy.
 
-    A commit that changes nothing that the Sync reads is recorded on it only with --revision.
+    If a commit changes nothing that the Sync reads, only --revision makes the daemon record it at once.
     """

@@ -24,5 +24,5 @@ def completion() -> None:
     """Print the completion script for kubectl-reconcile. Writes nothing else.
 
     To complete kubectl reconcile, install kubectl's own completion (kubectl completion SHELL), and put
-    kubectl_complete-reconcile on PATH beside kubectl-reconcile.
+    kubectl_complete-reconcile on PATH, as kubectl-reconcile is.
     """

@@ -47,7 +47,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--ui", default="", metavar="HOST:PORT",
-    help="Where to serve the page to people, who sign in with a token of the cluster.  [default: nowhere]",
+    help="Where to serve the page to people. They sign in with a token of the cluster.  [default: nowhere]",
 )  # fmt: skip
 @click.option(
     "--ui-url", multiple=True, metavar="URL",
@@ -60,7 +60,7 @@ Examples:
 )
 @click.option(
     "--module-accounts", is_flag=True,
-    help="Act for custom resources as their modules' own ServiceAccounts, kubectl-reconcile-module-NAME in the namespace of "
+    help="Act for custom resources as the ServiceAccount of their module, kubectl-reconcile-module-NAME in the namespace of "
     "the Lease. Without this flag, the daemon acts as itself.",
 )  # fmt: skip
 @click.option(
@@ -69,15 +69,15 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--allow-url-prefix", multiple=True, metavar="URL",
-    help="Follow only repositories at this URL or below it, by whole segments of its path. May be repeated.  [default: all]",
+    help="Follow only repositories at this URL or below it (whole path segments). May be repeated.  [default: all]",
 )  # fmt: skip
 @click.option(
     "--git-max-jobs", type=click.IntRange(min=2), default=40, show_default=True, metavar="COUNT",
-    help="How many Syncs' Git servers are asked at the same time; divided among hosts and namespaces.",
+    help="For how many Syncs to ask Git servers at the same time; divided among hosts and namespaces.",
 )  # fmt: skip
 @click.option(
     "--min-interval", type=DURATION, default="1s", show_default=True, metavar="DURATION",
-    help="Check a repository for new commits no more often than this, whatever interval its Syncs have.",
+    help="Never check a repository for new commits more often than this, even if a Sync's interval is shorter.",
 )  # fmt: skip
 @_ceiling(
     "--git-max-memory",
@@ -87,7 +87,7 @@ Examples:
     least=64,
 )
 @_ceiling("--git-max-seconds", 600, "SECONDS", "Wall-clock and CPU time of each git process.")
-@_ceiling("--git-max-said", 16, "MIB", "What git, or the server through it, may print as errors.")
+@_ceiling("--git-max-said", 16, "MIB", "How much error output of git, or of the server through git, is read.")
 @_ceiling(
     "--git-max-clone", 5120, "MIB", "Disk space for the clone of one repository; one that takes more isn't followed."
 )
@@ -96,19 +96,17 @@ Examples:
 )
 @_ceiling("--git-max-depth", 100, "COUNT", "Nested folders at the path of one Sync; one with more isn't followed.")
 @_ceiling("--git-max-files", 100_000, "COUNT", "Files at the path of one Sync; one with more isn't followed.")
-@_ceiling("--max-file", 10, "MIB", "Size of one manifest file; a larger one isn't read.")
+@_ceiling("--max-file", 10, "MIB", "Size of one manifest file; larger files aren't read.")
 @_ceiling("--max-revision", 256, "MIB", "Size of all manifest files of one Sync; one with more isn't followed.")
 @_ceiling("--max-objects", 100_000, "COUNT", "Objects of one Sync; one with more isn't followed.")
-@_ceiling(
-    "--max-parsing", 64, "MIB", "Manifest files that are held in memory while they are parsed, of all Syncs together."
-)
+@_ceiling("--max-parsing", 64, "MIB", "Size of manifest files in memory while they are parsed, for all Syncs together.")
 @_ceiling("--load-max-rate", 1000, "REQUESTS", "Requests a second that a Checkup may send to a Service.")
-@_ceiling("--load-max-connections", 100, "COUNT", "Connections over which a Checkup may send them.")
-@_ceiling("--load-max-seconds", 600, "SECONDS", "How long a Checkup may go on with that.")
+@_ceiling("--load-max-connections", 100, "COUNT", "Connections that a Checkup may use for them.")
+@_ceiling("--load-max-seconds", 600, "SECONDS", "How long a Checkup may send requests.")
 @_ceiling("--job-max-seconds", 3600, "SECONDS", "How long a Checkup's own Job may run.")
 @click.option(
     "--require-verify", is_flag=True,
-    help="Follow no Sync that doesn't say whose signatures count (spec.source.git.verify).",
+    help="Don't follow Syncs without spec.source.git.verify.",
 )  # fmt: skip
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -119,6 +117,6 @@ Examples:
 def daemon() -> None:
     """Follow all Syncs of a cluster, and all custom resources that a module knows. Writes to the cluster.
 
-    With -n, it follows only those in one namespace. SIGTERM and Ctrl-C end it cleanly: it finishes requests under way,
-    and the next daemon continues from there.
+    With -n, it follows only those in one namespace. SIGTERM and Ctrl-C end it cleanly: it finishes the requests that are
+    running, and the next daemon continues from there.
     """

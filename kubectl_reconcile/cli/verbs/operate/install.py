@@ -29,7 +29,7 @@ Examples:
     "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="How many daemons share the work."
 )
 @click.option(
-    "--ui", is_flag=True, help="Have the daemon serve the page to people, who sign in with a token of the cluster."
+    "--ui", is_flag=True, help="Have the daemon serve the page to people. They sign in with a token of the cluster."
 )
 @click.option(
     "--ui-url", multiple=True, metavar="URL",
@@ -43,9 +43,9 @@ Examples:
 def install() -> None:
     """Install CRDs, rights and the daemon. Writes to the cluster.
 
-    -n names the daemon's namespace (default: reconcile-system). Run it again to upgrade: Syncs and their members aren't
-    touched. Syncs apply their objects as ServiceAccounts of their own namespaces. To give these rights, use
-    kubectl reconcile grant.
+    -n names the daemon's namespace (default: reconcile-system). To upgrade, run install again: Syncs and their members
+    don't change. Syncs apply their objects as ServiceAccounts of their own namespaces. To give these accounts rights,
+    use kubectl reconcile grant.
     """
 
 

@@ -12,7 +12,7 @@ from kubectl_reconcile.cli.verbs.loading import loaded
 
 @click.command(
     epilog="""\b
-Exit status: 0 the requests were sent, whatever happened to them.
+Exit status: 0 the requests were sent, even if they failed.
 
 \b
 Example:
@@ -39,8 +39,9 @@ Example:
 @common
 @loaded
 def load() -> None:
-    """Send GET requests to URL at a steady rate, and tell how long they took. Asks no cluster.
+    """Send GET requests to URL at a steady rate, and measure how long the answers take. Needs no cluster.
 
-    Requests come when they are due, whether those before were answered or not, and each is timed from then on: where the
-    server stalls, all that have to wait for it count. Redirections aren't followed. It is what the Jobs of Checkups run.
+    Each request is sent when it is due, even if earlier ones have no answer yet, and is timed from that moment. So if
+    the server stalls, the requests that have to wait count with their whole wait. Redirects aren't followed. The Jobs of
+    Checkups run this command.
     """

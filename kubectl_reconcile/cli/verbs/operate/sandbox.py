@@ -28,7 +28,7 @@ def sandbox() -> None:
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of sandboxes that begin so; to find them imports what tells of processes."""
+    """Return the names of sandboxes that begin so; to find them imports what knows about processes."""
     names: list[str] = importlib.import_module("kubectl_reconcile.cli.operate.sandbox").names()
     return [name for name in names if name.startswith(incomplete)]
 
@@ -46,8 +46,8 @@ def build_command() -> None:
     """Build the control plane's programs into your cache folder.
 
     The first build of a version takes some minutes and 300 MB of downloads; after that there is nothing to do. `up`
-    builds them, too, if needed. This needs Go, unless KUBEBUILDER_ASSETS names a folder with prebuilt programs. Prints
-    where they are.
+    builds them, too, if needed. This needs Go, unless KUBEBUILDER_ASSETS names a folder with prebuilt programs. The
+    output is the folder of the programs.
     """
 
 
@@ -56,9 +56,9 @@ def build_command() -> None:
 @click.option("--crds/--no-crds", default=True, show_default=True, help="Install the CRDs of kubectl-reconcile, too.")
 @loaded
 def up() -> None:
-    """Start a sandbox, or whatever part of it isn't running, with the CRDs that kubectl-reconcile needs.
+    """Start a sandbox, or the parts of it that aren't running, with the CRDs that kubectl-reconcile needs.
 
-    Does nothing if it is running. After a reboot or a crash, the sandbox comes back with its data.
+    If everything is running, this does nothing. After a reboot or a crash, the sandbox comes back with its data.
     """
 
 
@@ -110,7 +110,7 @@ _CONTAINER = click.option("-c", "--container", default="", help="Only this conta
 def partition() -> None:
     """Cut a process pod off from other pods, until `heal`.
 
-    What it sends to them is lost. Probes, DNS and addresses of Services still work.
+    Everything that it sends to them is lost. Probes, DNS and addresses of Services still work.
     """
 
 
@@ -130,7 +130,7 @@ def heal() -> None:
 @_CONTAINER
 @loaded
 def pause() -> None:
-    """Stop the processes of a process pod, as if it hung, until `heal`."""
+    """Pause the processes of a process pod, as if it hung, until `heal`."""
 
 
 @sandbox.command(epilog="Example: kubectl reconcile sandbox kill db-0 -n shop")

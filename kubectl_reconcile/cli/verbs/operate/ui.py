@@ -29,7 +29,6 @@ Examples:
 def ui() -> None:
     """Open a page about your Syncs: what is broken, why, and what comes next.
 
-    The page runs on this machine until Ctrl-C, with your kubeconfig and your rights. It
-    changes something only if you tell it to, and says first what that is. Its address
-    works once.
+    The page runs on this machine until Ctrl-C, with your kubeconfig and your rights. It changes something only if you
+    tell it to, and first says what it will change. Its address works once.
     """

@@ -24,7 +24,7 @@ reason. ``*`` is each item of a list or map, ``#`` how many there are, ``[a.b/c]
 |---|---|
 | `Ready`, `[Ready, Green]`, `"Waiting*"` | one of what is found there is one of these; case doesn't count |
 | `null` | nothing is there, or what is empty |
-| `{not: Ready}`, `{not: [A, B]}` | one of what is found there is none of these |
+| `{not: Ready}`, `{not: [A, B]}` | one of the values found there isn't one of these |
 | `{below: spec.replicas, else: 1}`, `{above: 0}` | it is a lower, higher number than another field or this one; what isn't there counts 0, or as *else* says; those of a list add up |
 | `{equals: spec.version}`, `{differs: metadata.generation}` | it is the same as another field, or not |
 | `{older: true}` | it is the number of another generation than the object's |

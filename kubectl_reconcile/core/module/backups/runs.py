@@ -1,4 +1,4 @@
-"""Runs: what became of each backup, told by its Job and its pods.
+"""Runs: what happened to each backup, told by its Job and its pods.
 
 A *run* is one backup, called as its Job. It is ``Running``, ``Succeeded`` or ``Failed``; a slot that no run was begun for is ``Missed``. The CR's status keeps the
 last ones, so that they are known when their Jobs are gone; while a Job is there, it is the Job that says.
@@ -26,9 +26,9 @@ _MESSAGE_MAX = 300
 
 @dataclass(frozen=True, slots=True)
 class BackupWords:
-    """What a module calls what runs tell. The annotation *slot* of a Job is the slot that it was begun for, empty for one of no slot.
+    """The names that a module uses for the reports of runs. The annotation *slot* of a Job is the slot for which it was started, empty if it has none.
 
-    *told* are the fields that pods tell of what they wrote, *numbers* those of them that are numbers; one of these is *proof* that something was.
+    *told* are the fields in which pods report what they wrote. *numbers* are those of them that are numbers. The field *proof* shows that something was written.
     """
 
     slot: str
@@ -38,10 +38,10 @@ class BackupWords:
 
 
 class BackupProgress(StrEnum):
-    """How far a run is."""
+    """The progress of a run."""
 
     RUNNING = "Running"
-    """Its Job is at work, or about to be."""
+    """Its Job is running, or about to be."""
     SUCCEEDED = "Succeeded"
     """A backup was written and checked."""
     FAILED = "Failed"
@@ -51,13 +51,13 @@ class BackupProgress(StrEnum):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more comes of it."""
+        """Whether it is finished."""
         return self is not BackupProgress.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
 class BackupRun:
-    """One backup. *told* is what its pod said of what it wrote: the fields of the status by their names."""
+    """One backup. *told* is what its pod reported: the fields of the status by name."""
 
     name: str
     slot: str
@@ -69,7 +69,7 @@ class BackupRun:
 
     @property
     def when(self) -> tuple[str, str, str]:
-        """What runs are ordered by."""
+        """The time by which runs are sorted."""
         return self.slot or self.began, self.began, self.name
 
     def line(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class BackupRun:
 def runs_of(
     cr: Manifest, owned: Owned, now: str, words: BackupWords, *, history: str = "history"
 ) -> tuple[BackupRun, ...]:
-    """Return all that is known of runs, the oldest first; the status has them in *history*."""
+    """Return all known runs, the oldest first; the status has them in *history*."""
     known = {each.name: each for each in _remembered(cr, words, history)}
     jobs = {job["metadata"]["name"]: job for job in owned.of("Job") if words.slot in annotations_of(job)}
     pods = tuple(owned.read("Pod"))
@@ -94,18 +94,18 @@ def runs_of(
     for name, run in known.items():
         if name not in jobs and not run.progress.has_ended:
             known[name] = replace(
-                run, progress=BackupProgress.FAILED, ended=now, message="its Job was deleted before it was done"
+                run, progress=BackupProgress.FAILED, ended=now, message="its Job was deleted before it finished"
             )
     return tuple(sorted(known.values(), key=lambda run: run.when))
 
 
 def last_lines(runs: Iterable[BackupRun], limit: int) -> list[dict[str, Any]]:
-    """Return the history: the last *limit* runs, and those that are at work, as the status has them."""
+    """Return the history: the last *limit* runs, and those that are running, as the status has them."""
     return [run.line() for run in kept(runs, limit)]
 
 
 def kept(runs: Iterable[BackupRun], limit: int) -> tuple[BackupRun, ...]:
-    """Return the last *limit* runs, and those that are at work; the last success is always among them."""
+    """Return the last *limit* runs, and those that are running; the last success is always among them."""
     found = tuple(runs)
     last = {run.name for run in found[-limit:]} | {run.name for run in found if not run.progress.has_ended}
     success = last_success(found)
@@ -144,7 +144,7 @@ def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now:
     messages = [_message(pod) for pod in sorted(pods, key=_began)]
     run = BackupRun(
         name=job["metadata"]["name"],
-        slot=annotations_of(job).get(words.slot, ""),
+        slot=annotations_of(job)[words.slot],
         progress=BackupProgress.RUNNING,
         began=str(job["metadata"].get("creationTimestamp") or ""),
         told=before.told if before else {},
@@ -153,8 +153,8 @@ def _told_by(job: Manifest, pods: list[Manifest], before: BackupRun | None, now:
         told = next((found for each in messages if (found := _written(each, words))), run.told)
         ended = str(status.get("completionTime") or now)
         if not told and status.get("completionTime") and seconds_between(ended, now) < _PATIENCE_S:
-            return replace(run, message="it is done; what its pod wrote isn't known yet")
-        note = str(told.get("note") or "") if told else "its pod is gone; what it wrote isn't known"
+            return replace(run, message="it is finished, but the result of its pod isn't known yet")
+        note = str(told.get("note") or "") if told else "its pod is gone, so its result isn't known"
         return replace(run, progress=BackupProgress.SUCCEEDED, ended=ended, told=told, message=note)
     failed = condition_of(job, "Failed")
     if failed is not None and failed.get("status") == "True":

@@ -27,7 +27,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]*(/[A-Za-z0-9][-A-Za-z0-9_.]*)*"
 
 @dataclass(frozen=True, slots=True)
 class S3Place:
-    """A bucket, and what keys in it begin with. Without *endpoint* it is one of AWS; the Secret *ca_secret* has the ``ca.crt`` that the server's certificate is checked by."""
+    """A bucket, and the prefix of keys in it. Without *endpoint*, it is a bucket of AWS. The Secret *ca_secret* has the ``ca.crt`` that the server's certificate is checked against."""
 
     bucket: str
     credentials_secret: str
@@ -38,7 +38,7 @@ class S3Place:
     ca_secret: str = ""
 
     def folder(self, namespace: str, name: str) -> str:
-        """Return what keys of *name* begin with: the namespace comes first where no prefix is given."""
+        """Return the start of the keys of *name*: without a prefix, the namespace comes first."""
         return f"{self.prefix or namespace}/{name}"
 
 
@@ -57,7 +57,7 @@ def s3_place(tree: Mapping[str, Any], where: str) -> S3Place:
 
 
 def check_s3(place: S3Place, where: str) -> None:
-    """Refuse what no S3 server has.
+    """Refuse fields that no S3 server accepts.
 
     Raises:
         SpecError: a field makes no sense.
@@ -68,13 +68,13 @@ def check_s3(place: S3Place, where: str) -> None:
         ("prefix", place.prefix or "a", _PREFIX, "clusters/shop"),
     ):
         if not form.fullmatch(value):
-            raise SpecError(f"{where}.{name}", f"must be as in {example}, not {value}")
+            raise SpecError(f"{where}.{name}", f"must be written like {example}, not {value}")
     if not place.credentials_secret:
         raise SpecError(f"{where}.credentialsSecret", f"must name a Secret with {' and '.join(KEYS)}")
 
 
 def s3_arguments(place: S3Place, where: str) -> list[str]:
-    """Return what a Job's program is told of the place; faults are told by *where*, its field in the spec."""
+    """Return the arguments with the place for a Job's program; errors name *where*, its field in the spec."""
     is_path_style = bool(place.endpoint) if place.path_style is None else place.path_style
     found: Mapping[str, str] = {
         "bucket": place.bucket,
@@ -88,7 +88,7 @@ def s3_arguments(place: S3Place, where: str) -> list[str]:
 
 
 def s3_environment(place: S3Place) -> list[dict[str, Any]]:
-    """Return the variables that a container has its credentials in: references alone. The token of credentials that end may be left out."""
+    """Return the environment variables with a container's credentials, as references only. The session token is optional."""
 
     def reference(key: str, **more: Any) -> dict[str, Any]:
         return {"name": key, "valueFrom": {"secretKeyRef": {"name": place.credentials_secret, "key": key, **more}}}
@@ -106,12 +106,12 @@ def s3_volumes(place: S3Place) -> list[dict[str, Any]]:
 
 
 def s3_mounts(place: S3Place) -> list[dict[str, Any]]:
-    """Return where a container sees them."""
+    """Return the volume mounts of a container."""
     return [{"name": each["name"], "mountPath": _CA_FOLDER, "readOnly": True} for each in s3_volumes(place)]
 
 
 def s3_hinted(said: str, place: S3Place, where: str) -> str:
-    """Return what was *said* of a pod, with a hint where it waits for a Secret of the place."""
+    """Return what was *said* about a pod, with a hint if it waits for a Secret of the place."""
     if _NO_SECRET not in said or "(hint: " in said:
         return said
     also = f", and {where}.caSecret one with ca.crt" if place.ca_secret else ""

@@ -21,7 +21,7 @@ ONCE = "once"
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Slots at a distance, counted from *since*: an interval as a schedule."""
+    """Slots at a fixed interval, counted from *since*."""
 
     seconds: int
     since: str
@@ -32,7 +32,7 @@ class Every:
         return later(self.since, (passed + 1) * self.seconds)
 
     def latest(self, since: str, until: str) -> str:
-        """Return the last slot after *since* that isn't after *until*; nothing where there is none."""
+        """Return the last slot after *since* that isn't after *until*; empty if there is none."""
         count = int(seconds_between(self.since, until) // self.seconds)
         found = later(self.since, count * self.seconds)
         return found if count > 0 and seconds_between(since, found) > 0 else ""
@@ -40,7 +40,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class BackupPlan:
-    """When backups are made: at *slots*, counted from when that was asked for (*since*), each at most *deadline_s* late; and where it is *at_once*, the first one by itself."""
+    """When backups run: at *slots*, counted from *since*, each at most *deadline_s* late. With *at_once*, the first backup runs immediately."""
 
     slots: CronSchedule | Every | None
     since: str
@@ -51,7 +51,7 @@ class BackupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What is to be done. *begin* says whether a run for *slot* begins now; *missed* is a slot whose time is over."""
+    """What to do now. *begin* says whether to start a run for *slot*; *missed* is a slot that is too late to start."""
 
     begin: bool = False
     slot: str = ""
@@ -61,7 +61,7 @@ class Due:
 
 
 def due(plan: BackupPlan, runs: Sequence[BackupRun], now: str, *, is_blocked: bool) -> Due:
-    """Return what is due; while something is in the way it *is_blocked*."""
+    """Return what is due. *is_blocked* says that something is in the way."""
     if plan.is_suspended:
         return Due()
     at_work = any(not run.progress.has_ended for run in runs)
@@ -82,7 +82,7 @@ def due(plan: BackupPlan, runs: Sequence[BackupRun], now: str, *, is_blocked: bo
 
 
 def slot_suffix(slot: str) -> str:
-    """Return what the Job of a slot is called by: the slot as fourteen digits."""
+    """Return the suffix of the name of a slot's Job: the slot as fourteen digits."""
     return "".join(each for each in slot if each.isdigit()) if slot else ONCE
 
 
@@ -93,15 +93,15 @@ def with_missed(runs: Iterable[BackupRun], slot: str, name: str, why: str) -> tu
 
 
 def why_missed(plan: BackupPlan, runs: Sequence[BackupRun], slot: str) -> str:
-    """Return why a slot was missed that nothing was in the way of."""
+    """Return why a slot was missed although nothing was in its way."""
     limit = f"{plan.deadline_s:g} s"
     if any(not run.progress.has_ended for run in runs):
         return f"an earlier backup was still running {limit} after {slot}"
-    return f"nothing was started within {limit}: no daemon was running, or another Job has its name"
+    return f"no Job was started within {limit}: no daemon was running, or another Job has its name"
 
 
 def look_again_s(plan: BackupPlan, runs: Sequence[BackupRun], what: Due, *, is_blocked: bool) -> float | None:
-    """Return when to look again, in seconds, if nothing happens until then; None where nothing comes. Jobs and pods are watched."""
+    """Return after how many seconds to check again if nothing happens until then; None if nothing is due. Jobs and pods are watched."""
     if any(not run.progress.has_ended for run in runs) or what.begin:
         return 5.0
     if is_blocked or what.slot:

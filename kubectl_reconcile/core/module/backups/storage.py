@@ -26,7 +26,7 @@ class ClaimRef:
 
 @dataclass(frozen=True, slots=True)
 class BackupStorage:
-    """Where backups are: a claim that is named, one that is made after *volume_claim_spec*, or a bucket."""
+    """Where backups are stored: an existing claim, a claim that is created from *volume_claim_spec*, or a bucket."""
 
     persistent_volume_claim: ClaimRef | None = None
     volume_claim_spec: Mapping[str, Any] | None = None
@@ -34,11 +34,11 @@ class BackupStorage:
 
     @property
     def makes_claim(self) -> bool:
-        """Whether the claim is made here."""
+        """Whether the claim is created here."""
         return self.volume_claim_spec is not None
 
     def check(self, where: str) -> None:
-        """Refuse what is no place; *where* is its field.
+        """Refuse an invalid place; *where* is its field.
 
         Raises:
             SpecError: a field makes no sense.
@@ -55,28 +55,28 @@ class BackupStorage:
         return named.claim_name if named else ctx.name("backups")
 
     def volumes(self, ctx: Context) -> list[dict[str, Any]]:
-        """Return the volumes of where backups go. To a bucket, one passes through a volume that goes with the pod."""
+        """Return the volumes for backups. A backup for a bucket is first written to a volume that lasts as long as the pod."""
         if self.s3 is None:
             return [{"name": "backups", "persistentVolumeClaim": {"claimName": self.claim_name(ctx)}}]
         return [{"name": "work", "emptyDir": {}}, *s3_volumes(self.s3)]
 
     def mounts(self) -> list[dict[str, Any]]:
-        """Return where a container sees them."""
+        """Return the volume mounts of a container."""
         if self.s3 is None:
             return [{"name": "backups", "mountPath": _PLACE}]
         return [{"name": "work", "mountPath": _WORK}, *s3_mounts(self.s3)]
 
     def folder(self, ctx: Context) -> str:
-        """Return the folder of this CR's backups, as a container sees it, or what their keys begin with."""
+        """Return the folder of this CR's backups, as a container sees it, or the prefix of their keys."""
         return self.s3.folder(ctx.namespace, ctx.name()) if self.s3 else f"{_PLACE}/{ctx.name()}"
 
     def arguments(self, ctx: Context, where: str) -> list[str]:
-        """Return what a Job's program is told of the place; faults are told by *where*, its field."""
+        """Return the arguments with the place for a Job's program; errors name *where*, its field."""
         found = [f"--folder={self.folder(ctx)}"]
         return [*found, f"--work={_WORK}", *s3_arguments(self.s3, f"{where}.s3")] if self.s3 else found
 
     def missing(self, owned: Owned, ctx: Context, where: str) -> str:
-        """Return what is wrong with a claim that somebody else has made; nothing where nothing is."""
+        """Return what is wrong with a claim that somebody else created; empty if nothing is wrong."""
         if self.makes_claim or self.s3:
             return ""
         name, field = self.claim_name(ctx), f"{where}.persistentVolumeClaim.claimName"
@@ -88,7 +88,7 @@ class BackupStorage:
 
 
 def backup_claim(storage: Mapping[str, Any], ctx: Context) -> Manifest | None:
-    """Return the claim that is made where none is named. *storage* is read as it stands in the CR: one that is deleted may make no sense any more."""
+    """Return the claim to create if none is named. *storage* is read as it is in the CR, because the spec of a deleted CR may be invalid."""
     if "volumeClaimSpec" not in storage:
         return None
     return {

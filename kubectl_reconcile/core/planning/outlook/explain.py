@@ -84,7 +84,7 @@ class ExplainFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedField:
-    """One field, explained. *live* and *wanted* are ABSENT where it isn't there, or nobody asks for it.
+    """One field, explained. *live* and *wanted* are ABSENT where it isn't there, or nobody sets it.
 
     *rule* says why it is left to its owner, or why it isn't known what was applied last.
     """
@@ -214,14 +214,14 @@ def _standing(
 
 
 def _as_applied(facts: ExplainFacts, path: FieldPath, owners: Sequence[Owner]) -> tuple[FieldState, str]:
-    """Return what the owners alone tell of a field, and what they can't tell."""
+    """Return what the owners alone say about a field, and what they can't tell."""
     if _ours(facts.sync, owners):
         return FieldState.APPLIED, ""
     if rule := _rule(facts, path):
         return FieldState.LEFT, rule
     applied = [owner.time for owner in _ours(facts.sync, _owners(facts.live))]
     if not applied or not all(applied):
-        return FieldState.UNKNOWN, "nothing on the object says when it was applied"
+        return FieldState.UNKNOWN, "the object doesn't say when it was applied"
     since = [owner.manager for owner in owners if not owner.time or owner.time >= max(applied)]
     if since:
         return FieldState.UNKNOWN, f"{since[0]} wrote after the last apply"
@@ -239,7 +239,7 @@ def _ours(sync: Sync | None, owners: Sequence[Owner]) -> list[Owner]:
 
 
 def _rule(facts: ExplainFacts, path: FieldPath) -> str:
-    """Return the rule by which the field is left to its owner, "" where none is at work."""
+    """Return the rule by which the field is left to its owner, "" if there is none."""
     for rule in facts.sync.ignore if facts.sync is not None else ():
         if rule.matches(path):
             return f"spec.ignore has {rule}"
@@ -254,24 +254,26 @@ def outlook(each: ExplainedField, facts: ExplainFacts) -> str:
     if facts.unread and each.standing in _UNREAD:
         return _UNREAD[each.standing].format(why=facts.unread)
     if each.standing is FieldState.SAME and facts.change is not None and facts.change.op is Op.DELETE:
-        return "it is as it was asked for; the next sync deletes the object, which isn't asked for any more"
+        return (
+            "it has the value that was applied last; the next sync deletes the object, because no file has it any more"
+        )
     source = "Git" if facts.sync is None or facts.sync.git else "the files"
     return _KNOWN[each.standing].format(rule=each.rule, source=source)
 
 
 _KNOWN: Final[Mapping[FieldState, str]] = {
-    FieldState.SAME: "no drift: it is as asked for",
+    FieldState.SAME: "no drift: it has the desired value",
     FieldState.GIT: "no drift: {source} changed, and the next sync applies it",
     FieldState.BOTH: "drift, and {source} changed too; the next sync applies the new value",
     FieldState.ADOPT: "it was never applied from here; the next sync takes it over",
     FieldState.LEFT: "left alone: {rule}",
-    FieldState.OTHER: "no drift: it isn't in {source}, so it is its owner's business",
-    FieldState.DEFAULT: "no drift: it isn't in {source} and nobody owns it; the server filled it in",
+    FieldState.OTHER: "no drift: it isn't in {source}, so its owner decides",
+    FieldState.DEFAULT: "no drift: it isn't in {source} and nobody owns it; it is a default of the server",
 }
 _UNREAD: Final[Mapping[FieldState, str]] = {
-    FieldState.APPLIED: "it is as it was applied last; whether that is still asked for isn't known: {why}",
-    FieldState.OTHER: "the last apply didn't mention it; whether it is asked for now isn't known: {why}",
-    FieldState.DEFAULT: "the last apply didn't mention it and nobody owns it; the server filled it in",
+    FieldState.APPLIED: "it has the value that was applied last; whether that is still the desired value isn't known: {why}",
+    FieldState.OTHER: "the last apply didn't set it; whether it is desired now isn't known: {why}",
+    FieldState.DEFAULT: "the last apply didn't set it, and nobody owns it; it is a default of the server",
     FieldState.UNKNOWN: "whether it is drift isn't known: {why}",
 }
 
@@ -279,7 +281,7 @@ _UNREAD: Final[Mapping[FieldState, str]] = {
 def _of_drift(facts: ExplainFacts) -> str:
     sync = facts.sync
     if sync is not None and sync.suspend:
-        return "drift; it stays until the Sync, which is suspended, is resumed"
+        return "drift; it stays until the suspended Sync is resumed"
     if (
         sync is not None
         and sync.drift is not DriftPolicy.CORRECT
@@ -287,7 +289,7 @@ def _of_drift(facts: ExplainFacts) -> str:
         and not facts.change.provenance.owner
     ):
         return f"drift; spec.drift is {sync.drift.value}, so it stays until somebody syncs, or Git changes the object"
-    return "drift; the next sync puts it back"
+    return "drift; the next sync reverts it"
 
 
 def steps_to(path: FieldPath, manifest: Manifest, schema: Schema) -> tuple[int | str, ...]:

@@ -21,7 +21,7 @@ _TEMPLATE = FieldPath.fields("spec", "template")
 
 
 def rollout_of(change: Change) -> str:
-    """Return what becomes of the pods of the workload that *change* changes; empty where they stay, or there are none."""
+    """Return what happens to the pods of the workload that *change* changes; empty where they stay, or there are none."""
     describe = _DESCRIBED.get(change.ref.group_kind)
     if describe is None or change.before is None or change.after is None:
         return ""

@@ -72,7 +72,7 @@ _SHOWN = 3
 
 
 class Sensitive(StrEnum):
-    """Rights by which others can be had: never given unasked."""
+    """Rights with which other rights can be gained: never given unasked."""
 
     BIND = "bind"
     """To bind Roles whose rights one doesn't hold."""
@@ -220,7 +220,7 @@ class _Gathering:
         return located.ref._replace(namespace=place)
 
     def member(self, ref: ObjectRef, kind: Kind) -> None:
-        """Have the account look after an object."""
+        """Have the account manage an object."""
         group, resource = kind.gvk.group, kind.plural
         name = "" if kind.namespaced else ref.name
         self.rights[ref.namespace] |= {Right(group, resource, verb) for verb in OF_ANY_NAME}
@@ -231,7 +231,7 @@ class _Gathering:
             self.rights[ref.namespace] |= _OF_PODS
 
     def modules(self, place: str, gvk: GroupVersionKind) -> None:
-        """Have the modules behind a custom resource look after the Secrets that they make or read there, and read what they read all of."""
+        """Have the modules behind a custom resource manage the Secrets that they make or read there, and read what they read all of."""
         queue, seen = [gvk] if place else [], set[str]()
         while queue:
             module = self.source.modules.get(queue.pop())
@@ -261,7 +261,7 @@ class _Gathering:
             return
         if held := self._not_allowed(rights):
             what, words = _told(held)
-            self.tell(located, f"{ref} gives {what}, so the account may not write it", f"--allow {words} gives it that")
+            self.tell(located, f"{ref} grants {what}, so the account may not write it", f"--allow {words} grants that")
             return
         self._hold(ref.namespace, rights)
 
@@ -276,8 +276,8 @@ class _Gathering:
             return
         self.tell(
             located,
-            f"{ref} aggregates the rules of other ClusterRoles (aggregationRule); only those who may do everything may write it",
-            "apply it by hand, or --allow escalate lets the account write it, whatever it aggregates",
+            f"{ref} aggregates the rules of other ClusterRoles (aggregationRule); only accounts with all rights may write it",
+            "apply it by hand, or --allow escalate lets the account write it, no matter what it aggregates",
         )
 
     def binding(self, located: Located) -> None:
@@ -288,7 +288,7 @@ class _Gathering:
             self.tell(located, f"{ref} refers to no Role or ClusterRole", "correct its roleRef")
             return
         found = self.own.get(role) or self.source.roles.get(role)
-        why = "can't be read, so it isn't known what it gives"
+        why = "can't be read, so it isn't known which rights it grants"
         if found is not None and not (role in self.own and found.get("aggregationRule") is not None):
             rights = self._rights_in(located, role, found)
             if rights is None:
@@ -298,7 +298,9 @@ class _Gathering:
                 if found.get("aggregationRule") is not None:
                     what = f"{ref} binds {role}, which aggregates the rules of other ClusterRoles"
                     self.tell(
-                        located, what, "grant again when it has grown; otherwise the account may not write the binding"
+                        located,
+                        what,
+                        "run grant again when its rules have changed; otherwise the account may not write the binding",
                     )
                 return
             why = f"gives {_told(_sensitive(rights))[0]}"
@@ -307,7 +309,7 @@ class _Gathering:
         if Sensitive.BIND in self.source.allowed:
             self.rights[ref.namespace].add(Right(RBAC, _ROLES[role.group_kind], "bind", role.name))
             return
-        hint = f"--allow bind lets the account bind {role.name}, whatever it gives"
+        hint = f"--allow bind lets the account bind {role.name}, no matter which rights it has"
         self.tell(located, f"{ref} binds {role}, which {why}, so the account may not write it", hint)
 
     def dependencies(self) -> None:
@@ -341,7 +343,7 @@ class _Gathering:
         try:
             return rights_in(role.get("rules"))
         except TooManyRights as error:
-            self.tell(located, f"{ref} amounts to {error}, which aren't given", "give it fewer rules")
+            self.tell(located, f"{ref} amounts to {error}, which are too many to grant", "use fewer rules")
             return None
 
     def _not_allowed(self, rights: Iterable[Right]) -> list[Right]:

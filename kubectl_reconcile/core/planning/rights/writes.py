@@ -99,7 +99,7 @@ def denial_of(sync: Sync, lacking: Collection[PlacedRight], not_held: Collection
     account = f"ServiceAccount {Account.of(sync)}"
     why = f"{account} may not {'; '.join(told(lacking))}"
     if not lacking:
-        why = f"{account} may not give rights that it doesn't have itself: {'; '.join(told(not_held))}"
+        why = f"{account} may not grant rights that it doesn't have itself: {'; '.join(told(not_held))}"
     return f"{why} (hint: {grant_command(sync)})"
 
 

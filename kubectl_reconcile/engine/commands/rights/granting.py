@@ -37,7 +37,7 @@ _RBAC = (CLUSTER_ROLE_BINDING, ROLE_BINDING, CLUSTER_ROLE, ROLE)
 
 @dataclass(frozen=True, slots=True)
 class GrantStep:
-    """What becomes of one object of a grant: *op* is create, update, unchanged or delete. *more* and *less* are what rights change."""
+    """What happens to one object of a grant: *op* is create, update, unchanged or delete. *more* and *less* are what rights change."""
 
     op: Op
     ref: ObjectRef
@@ -48,7 +48,7 @@ class GrantStep:
 
 
 async def steps_to(session: Session, sync: Sync, wanted: Sequence[Manifest], places: Iterable[str]) -> list[GrantStep]:
-    """Return what becomes of the objects *wanted*, in their order, and then what of an earlier grant isn't wanted any more.
+    """Return what happens to the objects *wanted*, in their order, and then what of an earlier grant isn't wanted any more.
 
     Earlier ones are looked for in all namespaces, or where that isn't allowed in *places*. Writes nothing.
 
@@ -110,7 +110,7 @@ def _path(session: Session, manifest: Manifest) -> str:
     return resource.path(ref.namespace, ref.name)
 
 
-# --- what becomes of one -------------------------------------------------------------------------
+# --- what happens to one -------------------------------------------------------------------------
 
 
 def _step(wanted: Manifest, live: Manifest | None) -> GrantStep:

@@ -64,7 +64,7 @@ async def _roles(session: Session, changes: Iterable[Change]) -> dict[ObjectRef,
 def _untried(sync: Sync, made: Plan) -> tuple[Problem, ...]:
     if made.confirmed:
         return ()
-    message = "not tried: changes that you may not make yourself are shown as they are planned"
+    message = "not checked in a dry run: changes that you may not make yourself are shown as planned"
     hint = "defaults, webhooks and quotas may still change them"
     return (Problem(f"Sync {sync.namespace}/{sync.name}", 0, message, hint, Severity.WARNING, in_source=False),)
 
@@ -74,8 +74,8 @@ def _unchecked(sync: Sync, check: _Check) -> tuple[Problem, ...]:
         return ()
     places = sorted({place for place, _ in check.unchecked if place})
     where = f" in namespace {places[0]}" if places == [sync.namespace] else ""
-    message = f"unchecked: what ServiceAccount {Account.of(sync)} may do{where} may not be asked by you: {check.why}"
-    hint = "the built-in role admin may ask in its namespace"
+    message = f"unchecked: what ServiceAccount {Account.of(sync)} may do{where} can't be checked with your rights: {check.why}"
+    hint = "the built-in role admin allows these checks in its namespace"
     name = f"Sync {sync.namespace}/{sync.name}"
     return (Problem(name, 0, message, hint, Severity.WARNING, in_source=False),)
 

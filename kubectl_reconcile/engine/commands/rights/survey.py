@@ -1,4 +1,4 @@
-"""How the accounts of Syncs are doing: whether they are there, may look after their members, and may be acted as.
+"""How the accounts of Syncs are doing: whether they are there, may manage their members, and may be acted as.
 
 Asked of the members that there are, so it reads no source. Writes nothing.
 """
@@ -51,7 +51,7 @@ class AccountState:
 
     @property
     def advice(self) -> str:
-        """The command that mends it."""
+        """The command that fixes it."""
         return f"{grant_command(self.sync)} --apply"
 
 

@@ -71,7 +71,7 @@ def write(names: Names, folder: Path) -> list[Path]:
     """Write a new module into *folder*, and return its files.
 
     Raises:
-        ScaffoldError: something of it is there already; nothing was written.
+        ScaffoldError: something of it already exists; nothing was written.
     """
     package = names.name.replace("-", "_")
     targets = {template: folder / path.format(package=package) for template, path in _TEMPLATES.items()}

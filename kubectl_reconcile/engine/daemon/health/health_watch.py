@@ -153,7 +153,7 @@ class HealthWatch:
         watched.steady_at_s = now_s + left_s if left_s else None
         if not left_s:
             return found
-        times, again = watched.steady.falls(), "counts as healthy once it has been for a while"
+        times, again = watched.steady.falls(), "counts as healthy after it has been healthy for a while"
         return replace(found, unsteady=f"unhealthy {times} times within ten minutes: {again}")
 
     async def told(self, ref: ObjectRef, summary: HealthSummary | None, *, is_told: bool) -> None:
@@ -206,7 +206,7 @@ class HealthWatch:
                     await self._write(ref, watched)
                     await self._look_below(watched)
         except Exception as error:  # noqa: BLE001 - one poison object must not stop the others
-            event(log, logging.ERROR, "health not told", sync=ref, error=f"{type(error).__name__}: {error}")
+            event(log, logging.ERROR, "health not reported", sync=ref, error=f"{type(error).__name__}: {error}")
         finally:
             watched.task = None
         if self._watched.get(ref) is watched and not self.context.stop(ref).is_set():

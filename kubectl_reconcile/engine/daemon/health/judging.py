@@ -30,8 +30,8 @@ _AT_A_TIME: Final = 100
 _DEEPEST: Final = 8
 """Custom resources above one another, at most: a circle of owners ends there."""
 _TOGETHER_S: Final = 5.0
-"""Second looks within so many seconds are had at one time, so that what was made one after the other isn't told one by one."""
-_LEFT_AWAY: Final = Health(HealthStatus.NOT_FOUND, "somebody deleted it, and drift is left alone")
+"""Second looks within this many seconds happen together, so that objects that were created one after the other aren't reported one by one."""
+_LEFT_AWAY: Final = Health(HealthStatus.NOT_FOUND, "somebody deleted it, and spec.drift leaves it so")
 
 
 @dataclass(slots=True)
@@ -150,7 +150,8 @@ class Judging:
 
     def _is_applied_by_its_module(self, live: Manifest) -> bool:
         """Tell whether an object is what its label says: anybody may set that, and an owner."""
-        name, modules = labels_of(live).get(MODULE_LABEL), self.context.session.modules.values()
+        name = labels_of(live).get(MODULE_LABEL)
+        modules = self.context.session.modules.values() if name else ()
         return any(each.name == name and entry_of(live, each.manager) for each in modules)
 
     def judge_again(self, watched: WatchedMembers) -> None:

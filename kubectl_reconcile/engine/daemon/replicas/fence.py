@@ -66,7 +66,7 @@ class PassFence:
             raise Fenced(f"{what} wasn't answered in time: {self._why()}") from None
 
     def _why(self) -> str:
-        """Return what has ended our time: an outage of the API server is none of another replica's doing."""
+        """Return what has ended our time: an outage of the API server isn't another replica's doing."""
         if asyncio.get_running_loop().time() >= self.ours_until_s():
             return "the API server hasn't renewed this replica's Lease, so another replica may work on it by now"
         return "another replica works on it by now"

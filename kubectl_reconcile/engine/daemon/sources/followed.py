@@ -6,20 +6,27 @@ What is worked on is what was read last, or, while the Sync waits for others, wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import attrgetter, is_not
+from typing import Final
 
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_state import PassState, is_at_rest
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.planning.plan import Change, Plan
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import GitSpec
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.source.git import GitSource
+
+_PLACE: Final = attrgetter("path", "line")
+_PLACE_OF_CHANGE: Final = attrgetter("provenance.file", "provenance.line")
+_REF: Final = attrgetter("ref")
 
 
 class NothingReadError(RuntimeError):
@@ -41,7 +48,7 @@ class FollowedSync:
     """One Sync being followed: its state, and what carrying out needs besides, which decides nothing.
 
     *changed* are the members that changed in the cluster since the last turn. *reading* asks the source, beside all else; *answer* is what
-    came of it, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of; *earlier* is as for an answer.
+    resulted, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of; *earlier* is as for an answer.
     *version* is that of the live Sync as the last turn left it. *same* are the commit that a daemon before this one tried and the first that this
     one read, where they hold the same.
     """
@@ -58,6 +65,7 @@ class FollowedSync:
     answer: SourceAnswer | None = None
     version: str = ""
     same: tuple[str, str] = ("", "")
+    _placed: tuple[Located, ...] = ()
 
     def let_go_of_parent(self) -> None:
         """Keep of the live Sync its version alone until the next turn brings it: parsed it is the largest part of all."""
@@ -73,7 +81,7 @@ class FollowedSync:
 
     @property
     def observed(self) -> str:
-        """The commit of the ref up to which all is dealt with that concerns the Sync; empty where something isn't, or there are no commits."""
+        """The commit of the ref up to which everything is processed that concerns the Sync; empty where something isn't, or there are no commits."""
         source = self.target.source if self.target is not None else None
         is_settled = self.answer is None and is_at_rest(self.state)
         return source.tip if isinstance(source, GitSource) and is_settled else ""
@@ -105,15 +113,44 @@ class FollowedSync:
 
     def find_places(self, made: Plan, desired: Desired) -> None:
         """Note where each member of a plan of the whole set is written down."""
-        by_place = {(located.path, located.line): located for located in desired.manifests}
-        self.places = {
-            change.ref: located
-            for change in made.changes
-            if (located := by_place.get((change.provenance.file, change.provenance.line))) is not None
-        }
+        known, before, self._placed = self.places, self._placed, desired.manifests
+        self.places = _places_after(known, before, desired.manifests, made) or _places_in(
+            desired.manifests, made.changes
+        )
 
     def find_places_again(self, desired: Desired, namespace: str) -> None:
         """Note where each of the same members is written down now; *namespace* is the default one."""
         by_ref = {each.ref._replace(namespace=each.ref.namespace or namespace): each for each in desired.manifests}
         by_ref |= {each.ref: each for each in desired.manifests if each.ref not in by_ref}
-        self.places = {ref: by_ref[ref] for ref in self.places if ref in by_ref}
+        self.places, self._placed = {ref: by_ref[ref] for ref in self.places if ref in by_ref}, ()
+
+    def forget(self) -> None:
+        """Forget what was read, and what follows from that."""
+        self.desired = self.newest = self.earlier = None
+        self.places, self._placed = {}, ()
+
+
+def _places_in(manifests: Sequence[Located], changes: Sequence[Change]) -> dict[ObjectRef, Located]:
+    """Return which of these manifests asks for which of the members that *changes* are about."""
+    by_place = dict(zip(map(_PLACE, manifests), manifests, strict=True))
+    located = map(by_place.get, map(_PLACE_OF_CHANGE, changes))
+    return {ref: each for ref, each in zip(map(_REF, changes), located, strict=True) if each is not None}
+
+
+def _places_after(
+    known: Mapping[ObjectRef, Located], before: Sequence[Located], manifests: Sequence[Located], made: Plan
+) -> Mapping[ObjectRef, Located] | None:
+    """Return which of the *manifests* asks for which member by where these are *known* to be among those *before*; None where all must be looked at.
+
+    That is where the plan isn't about the same members, each in the same place: mostly a push changes what a few hold.
+    """
+    acting = made.acting()
+    is_same_set = len(known) == len(made.changes) - len(acting) + sum(change.ref in known for change in acting)
+    if not known or not is_same_set or len(before) != len(manifests):
+        return None
+    is_other = list(map(is_not, before, manifests))
+    fresh = tuple(compress(manifests, is_other))
+    files = {each.path for each in fresh}
+    found = _places_in(fresh, [change for change in made.changes if change.provenance.file in files])
+    replaced = set(map(id, compress(before, is_other)))
+    return {**known, **found} if {id(known.get(ref)) for ref in found} == replaced else None

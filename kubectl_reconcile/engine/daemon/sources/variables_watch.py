@@ -66,7 +66,7 @@ class VariablesWatch:
         return (stored.resource_version if stored else "") == user.versions.get((holder, name), "")
 
     def forget(self, ref: ObjectRef) -> None:
-        """Let go of what only this Sync needed."""
+        """Release what only this Sync needed."""
         self._leave(ref)
 
     async def close(self) -> None:

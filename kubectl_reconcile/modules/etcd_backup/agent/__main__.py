@@ -89,7 +89,7 @@ def _snapshot(
             folder.check_room(member.size)
             written = folder.write(etcd.snapshot(member.endpoint), began, least=member.revision)
         except NoRoomError as error:
-            hint = "make the volume larger, or keep fewer by backupPolicy.maxBackups"
+            hint = "make the volume larger, or keep fewer backups (backupPolicy.maxBackups)"
             raise FailureError("NoRoom", f"{error} (hint: {hint})") from error
         except (GatewayError, DamagedError) as error:
             faults.append(f"{member.endpoint}: {error}" if isinstance(error, DamagedError) else str(error))

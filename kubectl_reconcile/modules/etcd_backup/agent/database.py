@@ -53,7 +53,7 @@ def check_size(size: int) -> None:
     """
     if size <= DIGEST_SIZE or size % _SECTOR != DIGEST_SIZE:
         raise DamagedError(
-            f"{size} bytes aren't a whole snapshot: it ends with {DIGEST_SIZE} bytes of digest after whole sectors"
+            f"{size} bytes aren't a complete snapshot, which ends with {DIGEST_SIZE} bytes of digest after complete sectors"
         )
 
 

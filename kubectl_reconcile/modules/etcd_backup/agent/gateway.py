@@ -106,7 +106,7 @@ class Gateway:
         finally:
             connection.close()
         if not isinstance(found, Mapping):
-            raise GatewayError(f"{endpoint}: answers something that isn't etcd's")
+            raise GatewayError(f"{endpoint}: the answer isn't from etcd")
         return found
 
     def _connect(self, endpoint: str, timeout_s: float) -> http.client.HTTPConnection:
@@ -139,7 +139,7 @@ def _parts(endpoint: str, answer: http.client.HTTPResponse) -> Iterator[bytes]:
     while line := answer.readline(_LINE_MAX):
         found = json.loads(line)
         if found.get("error"):
-            raise GatewayError(f"{endpoint}: breaks off: {_said(line)}")
+            raise GatewayError(f"{endpoint}: stops with an error: {_said(line)}")
         part: Mapping[str, Any] = found.get("result") or {}
         left = int(part.get("remaining_bytes") or 0)
         try:
@@ -147,7 +147,7 @@ def _parts(endpoint: str, answer: http.client.HTTPResponse) -> Iterator[bytes]:
         except binascii.Error as error:
             raise GatewayError(f"{endpoint}: sends invalid base64") from error
     if left != 0:
-        raise GatewayError(f"{endpoint}: ends before the snapshot does")
+        raise GatewayError(f"{endpoint}: the snapshot is incomplete")
 
 
 def _said(content: bytes) -> str:

@@ -52,12 +52,12 @@ class SeedVolume:
         if not self.data.exists():
             return False
         if (mark := self._mark()).get("restore") != self.restore:
-            raise NotEmptyError(f"the volume holds data that this restore hasn't written, in {self.data.name}")
+            raise NotEmptyError(f"the volume has data that this restore didn't write, in {self.data.name}")
         if mark.get("sha256") == snapshot.sha256:
             return True
         going = self.data.with_name(
             f"{PART}another"
-        )  # an earlier choice of this restore, which no member has begun with
+        )  # an earlier choice of this restore, which no member has started with
         self.data.rename(going)
         shutil.rmtree(going)
         return False
@@ -80,7 +80,7 @@ class SeedVolume:
             DamagedError: it is no data of a member.
         """
         if not (part / "member/snap/db").is_file() or not list((part / "member/wal").glob("*.wal")):
-            raise DamagedError("etcdutl has left no data of a member")
+            raise DamagedError("etcdutl wrote no data of a member")
         for folder, _, files in os.walk(part, topdown=False):
             for name in files:
                 _sync(Path(folder) / name, os.O_RDONLY)

@@ -37,7 +37,7 @@ class EtcdSnapshots:
             digest = data[end:]
             whole.update(digest)
             if content.digest() != digest:
-                raise DamagedError("its digest isn't that of its content")
+                raise DamagedError("its digest doesn't match its content")
             revision = revision_of(data)
         return Written(self.names.name_of(began.astimezone(UTC), revision), revision, size, whole.hexdigest())
 

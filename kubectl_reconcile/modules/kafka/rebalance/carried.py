@@ -1,7 +1,7 @@
 """KafkaRebalances as the module of their cluster carries them out: which are looked at, what each is at, and which one may move partitions now.
 
 One at a time moves partitions, and none while partitions move because brokers come or go: those come first. What moves is handed on as a `MovePlan`, so throttles and
-the number of moves in flight are looked after in one place. Brokers that a rebalance has emptied aren't filled again as long as it is there.
+the number of moves in flight are counted in one place. Brokers that a rebalance has emptied aren't filled again as long as it is there.
 
 Pure.
 """
@@ -78,8 +78,9 @@ class CarriedRebalance:
 
     @property
     def is_begun(self) -> bool:
-        """Whether what was approved is carried out now, or from the next look on."""
-        return self.step.do is RebalanceDo.BEGIN or (self.asked.is_begun and self.step.do is not RebalanceDo.NOTHING)
+        """Whether what was approved is carried out now, or from the next look on. What can't go on for want of a broker isn't, until that is back."""
+        can_go_on = self.step.do is not RebalanceDo.NOTHING and self.step.phase is not RebalancePhase.NOT_READY
+        return self.step.do is RebalanceDo.BEGIN or (self.asked.is_begun and can_go_on)
 
 
 def asked_of(owned: Owned, ctx: Context) -> tuple[AskedRebalance, ...]:
@@ -214,7 +215,8 @@ def moving_of(
     spec: KafkaSpec, s: KafkaState, scaling: MovePlan, carried: Sequence[CarriedRebalance]
 ) -> tuple[KafkaSpec, MovePlan] | None:
     """Return what moves for a rebalance, and at which pace; None where none is carried out, or brokers that come or go are first."""
-    at_work = next((each for each in carried if each.asked.is_begun and each.step.kept), None)
+    begun = [each for each in carried if each.asked.is_begun and each.step.kept]
+    at_work = min(begun, key=lambda each: not each.is_begun, default=None)
     if at_work is None or (scaling.proposal.moves and is_agreed(spec, s, scaling)):
         return None
     step, wanted = at_work.step, {}

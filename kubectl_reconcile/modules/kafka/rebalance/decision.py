@@ -264,16 +264,14 @@ def _is_overtaken(move: PartitionMove, seen: Assignment) -> bool:
 
 
 def _missing(move: PartitionMove, seen: Assignment) -> list[int]:
-    """Return the brokers that don't run and that a replica is to move to."""
+    """Return the brokers that aren't there or don't run, and that a replica is to move to."""
     return [each for each in move.added if each not in seen.brokers or seen.brokers[each].fenced]
 
 
 def _lacking(moves: Sequence[PartitionMove], seen: Assignment, batch: Batch, kept: KeptProposal) -> RebalanceStep:
     """Say what keeps the rest from moving, all else being done."""
     away = sorted({broker for each in moves for broker in _missing(each, seen)})
-    text = (
-        f"brokers {listing(away)} don't run, and replicas are to move to them (hint: start them, or stop the rebalance)"
-    )
+    text = f"brokers {listing(away)} aren't there or don't run, and replicas are to move to them (hint: start or add them, or stop the rebalance)"
     return RebalanceStep(RebalancePhase.NOT_READY, RebalanceDo.WAIT, text, "BrokersMissing", batch, kept=kept)
 
 

@@ -1,4 +1,4 @@
-"""How a server is had to offer TLS, and which certificate it shows then. It does I/O, by what the driver of the module lends.
+"""How a server is made to offer TLS, and which certificate it shows then. It does I/O, by what the driver of the module lends.
 
 A server that refuses a certificate when it reads it again goes on with the one before, and says so in its log alone. So what it shows is compared with what its pod holds.
 """
@@ -6,7 +6,6 @@ A server that refuses a certificate when it reads it again goes on with the one 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 
 from kubectl_reconcile.module_api import Io, SilentPodError
@@ -16,7 +15,6 @@ from kubectl_reconcile.modules.postgres.server.session import PostgresSession
 
 CERTIFICATE, KEY = f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key"
 _TRIES, _PAUSE_S = 25, 0.2
-_PIECE = 1 << 14
 
 
 async def offer_tls(session: PostgresSession, io: Io, name: str) -> None:
@@ -57,7 +55,7 @@ async def shows(session: PostgresSession, io: Io, name: str) -> bool:
 
 async def _held(session: PostgresSession) -> bytes:
     """Return the certificate that a server's pod holds, empty where it is none."""
-    from kubectl_reconcile.modules.postgres.access.certificates import PEM_MAX, binary  # noqa: PLC0415 - cryptography is loaded where it is needed
+    from kubectl_reconcile.certificates.given import PEM_MAX, binary  # noqa: PLC0415 - cryptography is loaded where it is needed
 
     found = await session.ask(f"select pg_read_file({literal(CERTIFICATE)}, 0, {PEM_MAX}, true)")
     return binary(found[0][0] or "")
@@ -65,23 +63,8 @@ async def _held(session: PostgresSession) -> bytes:
 
 async def _shown(io: Io, name: str) -> bytes:
     """Return the certificate that a server shows, empty where it offers no TLS. It isn't verified, only compared: nothing is said to who shows it."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    received, to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = context.wrap_bio(received, to_send)
+    from kubectl_reconcile.certificates.given import shown_on  # noqa: PLC0415 - as above
+
     async with io.pod(name, PORT).connect() as stream:
         await stream.write(tls_request())
-        if await stream.read(1) != b"S":
-            return b""
-        while True:
-            try:
-                tls.do_handshake()
-            except ssl.SSLWantReadError:
-                await stream.write(to_send.read())
-                received.write(await stream.read(_PIECE))
-            else:
-                found = tls.getpeercert(binary_form=True) or b""
-                with contextlib.suppress(ssl.SSLError):  # it has to be said; who answers isn't waited for
-                    tls.unwrap()
-                await stream.write(to_send.read())
-                return found
+        return await shown_on(stream) if await stream.read(1) == b"S" else b""

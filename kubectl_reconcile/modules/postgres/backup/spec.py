@@ -124,12 +124,5 @@ class FromBackup:
             check_s3(self.s3, f"{FROM_FIELD}.s3")
         if self.file and not _FILE.fullmatch(self.file):
             raise SpecError(
-                f"{FROM_FIELD}.file", f"must be a file's name as in 20261123T030000Z-t1.tar.gz, not {self.file!r}"
+                f"{FROM_FIELD}.file", f"must be a file name such as 20261123T030000Z-t1.tar.gz, not {self.file!r}"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class BootstrapWish:
-    """How a database begins that isn't there yet: with an empty one, or with a backup."""
-
-    from_backup: FromBackup | None = None

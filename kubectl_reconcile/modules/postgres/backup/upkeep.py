@@ -1,4 +1,4 @@
-"""Backups of a database beside all else: which Job is due, what became of those before, and what is told of them.
+"""Backups of a database beside all else: which Job is due, what happened to those before, and what is told of them.
 
 Pure: a spec, what is known of the database, and live objects in; children, a status and a condition out.
 """
@@ -97,7 +97,7 @@ def backups_of(spec: MyDatabaseSpec, s: DatabaseState, cr: Manifest, owned: Owne
 
 
 def _answered(asked: str, cr: Manifest, runs: Sequence[BackupRun], ctx: Context) -> str:
-    """Return the wish that was dealt with: it has a Job, or had one."""
+    """Return the wish that was handled: it has a Job, or had one."""
     is_known = text_at(cr, "status", "backupAnswered") == asked or wished_name(ctx, asked) in {run.name for run in runs}
     return asked if asked and is_known else ""
 
@@ -175,7 +175,7 @@ def _condition(wanted: BackupWish, runs: Sequence[BackupRun], what: Due, obstacl
     ended = [run for run in runs if run.progress.has_ended]
     active = next((run for run in runs if not run.progress.has_ended), None)
     last = ended[-1] if ended else None
-    after = f"; the next one comes at {what.next_slot}" if what.next_slot else ""
+    after = f"; the next one runs at {what.next_slot}" if what.next_slot else ""
     if obstacle is not None and not obstacle.passes:
         return Condition("BackupHealthy", "False", obstacle.reason, obstacle.message)
     if last is not None and last.progress is not BackupProgress.SUCCEEDED:

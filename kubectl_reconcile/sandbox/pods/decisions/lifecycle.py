@@ -1,7 +1,7 @@
 """What is to be done for a pod next, from what is known of its containers.
 
 Pure: facts in, steps out; time is an argument, in seconds of any one clock. Vocabulary: a *run* is one start of a container and what
-became of it; a *sidecar* is an init container that is restarted always.
+happened to it; a *sidecar* is an init container that is restarted always.
 
 Restarts wait as elsewhere, twice as long each time, only that a sandbox has no time to lose: at once, then 1 s, 2 s, … 60 s; and at
 once again after a run of more than ten seconds.

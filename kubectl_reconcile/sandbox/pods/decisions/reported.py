@@ -1,4 +1,4 @@
-"""What a pod's own status tells of the past, for a nodelet that wasn't there. Pure but for the clock."""
+"""What a pod's own status says about the past, for a nodelet that wasn't there. Pure but for the clock."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from kubectl_reconcile.sandbox.pods.decisions.resolve import Pod, containers
 
 Run = Mapping[str, Any]
-"""What the runtime tells of the last run of a container."""
+"""What the runtime reports about the last run of a container."""
 
 
 def runs_of_status(pod: Pod) -> dict[str, Run]:
-    """Return the runs that *pod*'s status tells of; those that ran then have ended as if killed. The runtime knows better if it knows."""
+    """Return the runs that *pod*'s status reports; those that ran then have ended as if killed. The runtime knows better if it knows."""
     found: dict[str, Run] = {}
     names = {one["name"] for one in containers(pod)}
     reported = pod.get("status", {})

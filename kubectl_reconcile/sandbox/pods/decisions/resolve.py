@@ -93,7 +93,7 @@ def command(
     entry, arguments = container.get("command", ()), container.get("args", ())
     argv = [*entry, *arguments] if entry else [*default, *arguments] if default else list(arguments)
     if not argv:
-        raise ConfigError(f"container {container['name']} names no command, nor does its image")
+        raise ConfigError(f"container {container['name']} has no command, and neither does its image")
     return Command(
         tuple(expanded(word, variables, "an argument") for word in argv),
         variables,
@@ -106,7 +106,7 @@ def expanded(text: str, variables: Mapping[str, str], what: str) -> str:
     """Return *text* with each ``$(NAME)`` replaced by the variable, if there is one; ``$$`` stands for one dollar.
 
     Raises:
-        ConfigError: no program could be given what comes of it; *what* says whose text it is.
+        ConfigError: no program could be given the result; *what* says whose text it is.
     """
     room = _LONGEST
 

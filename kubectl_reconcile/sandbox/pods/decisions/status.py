@@ -16,7 +16,7 @@ class ContainerFact:
     """How one container is."""
 
     run: Mapping[str, Any] | None = None
-    """Its last run as the runtime tells of it; None if it was never started."""
+    """Its last run as the runtime reports it; None if it was never started."""
     previous: Mapping[str, Any] | None = None
     """The state ``terminated`` of the run before that."""
     ready: bool = False

@@ -76,9 +76,7 @@ class _Requests:
         place = -2 if options.previous else -1
         if len(found) < -place:
             which = "previous terminated " if options.previous else ""
-            raise web.HTTPBadRequest(
-                text=f"{which}container {container} of the pod has printed nothing: it wasn't started"
-            )
+            raise web.HTTPBadRequest(text=f"{which}container {container} of the pod has no log: it wasn't started")
         path = found[place]
 
         def runs() -> bool:

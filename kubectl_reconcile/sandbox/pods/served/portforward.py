@@ -64,7 +64,7 @@ class _Inbox:
             await self._queue.put(data)
 
     def close(self) -> None:
-        """Take no more, and let go of who waits to add something."""
+        """Take no more, and release who waits to add something."""
         self._closed = True
         while not self._queue.empty():
             self._queue.get_nowait()

@@ -1,5 +1,7 @@
 """What a preview says of the pods that a change replaces."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +38,11 @@ def rolling(missing=None, surplus=None):
         "type": "RollingUpdate",
         "rollingUpdate": {key: value for key, value in bounds.items() if value is not None},
     }
+
+
+def test_a_share_of_surplus_pods_of_a_daemon_set_is_rounded_up():
+    strategy = {"updateStrategy": rolling(surplus="1%")}
+    assert said("DaemonSet", strategy, desiredNumberScheduled=5) == "rolls 5 pods; none unavailable meanwhile"
 
 
 DEPLOYMENTS = {
@@ -100,6 +107,16 @@ def test_only_what_changes_the_template_rolls_pods():
 def test_a_workload_that_is_recreated_stops_all_its_pods():
     assert said("StatefulSet", {"replicas": 3}, op=Op.REPLACE, replicas=3) == "stops 3 pods before new ones start"
     assert said("StatefulSet", {"replicas": 3}, op=Op.REPLACE) == ""
+    assert said("DaemonSet", {}, op=Op.REPLACE, currentNumberScheduled=1) == "stops 1 pod before new ones start"
+    recreated = {"replicas": 3, "strategy": {"type": "Recreate"}}
+    assert said("Deployment", recreated, replicas=2) == "stops 2 pods before new ones start"
+
+
+def test_an_object_that_is_made_or_goes_has_no_pods_to_replace():
+    live = workload("Deployment", {"replicas": 3}, replicas=3)
+    change = a_change(ObjectRef.of(live), Op.REPLACE, before=live, after=live)
+    assert rollout_of(change) != ""
+    assert rollout_of(replace(change, before=None)) == rollout_of(replace(change, after=None)) == ""
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])

@@ -78,6 +78,6 @@ def test_a_rule_that_cannot_be_answered_is_a_warning_and_the_general_rule_stands
     warned = [str(each) for each in made.problems]
     assert len(warned) == 2
     assert (
-        "Widget.example.com shop/a: the rule 'self.status.phase > 3' can't be answered: No such overload" in warned[0]
+        "Widget.example.com shop/a: the rule 'self.status.phase > 3' can't be evaluated: No such overload" in warned[0]
     )
     assert not any(each.is_error for each in made.problems)

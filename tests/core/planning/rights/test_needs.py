@@ -10,11 +10,12 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.module.api import module
 from kubectl_reconcile.core.module.inputs import Reads
 from kubectl_reconcile.core.module.outcome import Outcome
-from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, Severity
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.rights.grant import Account, grant_of, is_granted_name
 from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read
 from kubectl_reconcile.core.planning.rights.rules import Right
+from kubectl_reconcile.core.resources.applyset import applyset_id
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from tests.core.planning.rights.rbac_judge import Rbac, allows
@@ -225,8 +226,8 @@ def test_a_role_with_something_sensitive_gives_nothing_and_is_said_with_the_flag
     found = needs(role)
     assert not Rbac(grant_of(SHOP, found)).holds(USER, role["rules"], "")
     (problem,) = found.problems
-    assert problem.message.startswith("ClusterRole.rbac.authorization.k8s.io strong gives “")
-    assert problem.hint == f"--allow {word} gives it that"
+    assert problem.message.startswith("ClusterRole.rbac.authorization.k8s.io strong grants “")
+    assert problem.hint == f"--allow {word} grants that"
     assert (problem.path, problem.line) == ("0.yaml", 1)
     assert not any(Sensitive.of(right) for _, right in found.placed())
 
@@ -237,6 +238,21 @@ def test_what_is_sensitive_is_given_to_whoever_asks_for_it(what):
     found = needs(role, allowed=[what.partition(" ")[0]])
     assert Rbac(grant_of(SHOP, found)).holds(USER, role["rules"], "")
     assert found.problems == ()
+
+
+def test_all_that_is_sensitive_in_a_role_is_said_with_all_flags_three_rights_at_most():
+    rules = [
+        {"apiGroups": [""], "resources": ["*"], "verbs": ["get", "list"]},
+        *role_with("bind", "clusterroles")["rules"],
+    ]
+    (three,) = needs(an("ClusterRole", "strong", rules=rules)).problems
+    assert three.message == (
+        "ClusterRole.rbac.authorization.k8s.io strong grants “get *”, “list *”, “bind clusterroles”, so the account may not write it"
+    )
+    assert three.hint == "--allow bind --allow wildcards grants that"
+    more = [*rules, {"apiGroups": [""], "resources": ["*"], "verbs": ["watch", "patch"]}]
+    (five,) = needs(an("ClusterRole", "strong", rules=more)).problems
+    assert " and 2 more like these, so the account" in five.message
 
 
 def test_the_rest_of_a_role_that_can_not_be_written_is_not_given():
@@ -252,7 +268,7 @@ def test_a_binding_of_more_than_may_be_given_takes_bind_on_that_role_alone():
     assert message.endswith(
         "binds ClusterRole.rbac.authorization.k8s.io cluster-admin, which gives “* *.*”, so the account may not write it"
     )
-    assert refused.problems[0].hint == "--allow bind lets the account bind cluster-admin, whatever it gives"
+    assert refused.problems[0].hint == "--allow bind lets the account bind cluster-admin, no matter which rights it has"
     rbac = Rbac(grant_of(SHOP, needs(binding, roles=[admin], allowed=["bind"])))
     assert rbac.may(USER, "bind", RBAC, "clusterroles", "bar", "cluster-admin")
     assert not rbac.may(USER, "bind", RBAC, "clusterroles", "bar", "other")
@@ -287,7 +303,7 @@ def test_a_binding_to_a_live_role_that_gathers_others_gives_what_it_holds_now_an
     view = an("ClusterRole", "view", rules=[READING], aggregationRule={"clusterRoleSelectors": []})
     found = needs(bound("RoleBinding", ("ClusterRole", "view"), "bar"), roles=[view])
     assert Rbac(grant_of(SHOP, found)).may(USER, "list", "", "pods", "bar", "")
-    assert "grant again when it has grown" in found.problems[0].hint
+    assert "grant again when its rules have changed" in found.problems[0].hint
 
 
 def test_a_role_of_the_source_counts_and_not_the_live_one_of_its_name():
@@ -300,6 +316,20 @@ def test_a_role_of_the_source_counts_and_not_the_live_one_of_its_name():
     rbac = Rbac(grant_of(SHOP, needs(own, binding, roles=[live])))
     assert rbac.may(USER, "get", "", "pods", "bar", "web")
     assert not rbac.may(USER, "delete", "", "pods", "bar", "web")
+
+
+def test_roles_that_the_source_binds_and_doesnt_hold_are_to_be_read():
+    bindings = [
+        bound("RoleBinding", ("Role", "reader"), "bar"),
+        bound("ClusterRoleBinding", ("ClusterRole", "view"), "", "all"),
+    ]
+    here = bound("RoleBinding", ("Role", "writer"), "", "here")
+    assert roles_to_read(SHOP, located(*bindings, here, an("ConfigMap"), an("Role", "own", "bar"))) == {
+        ObjectRef(RBAC, "Role", "bar", "reader"),
+        ObjectRef(RBAC, "ClusterRole", "", "view"),
+        ObjectRef(RBAC, "Role", "shop", "writer"),
+    }
+    assert roles_to_read(SHOP, located(an("Role", "own", "bar"))) == frozenset()
 
 
 ODD = {
@@ -320,8 +350,56 @@ def test_a_role_that_stands_for_too_much_is_said():
     many = [f"n{number}" for number in range(50)]
     role = an("Role", "huge", "bar", rules=[{"apiGroups": many, "resources": many, "verbs": many}])
     assert said(needs(role)) == [
-        "Role.rbac.authorization.k8s.io bar/huge amounts to more than 50000 single rights, which aren't given"
+        "Role.rbac.authorization.k8s.io bar/huge amounts to more than 50000 single rights, which are too many to grant"
     ]
+
+
+ROLE, BINDING = f"ClusterRole.{RBAC}", f"RoleBinding.{RBAC} bar/binds"
+VIEW = an("ClusterRole", "view", rules=[READING], aggregationRule={"clusterRoleSelectors": []})
+BINDS_VIEW = bound("RoleBinding", ("ClusterRole", "view"), "bar", "binds")
+ANYWAY = "--allow bind lets the account bind view, no matter which rights it has"
+SENTENCES = {
+    "a kind that isn't served": (
+        [{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}], (),
+        "the cluster knows no kind Widget example.com/v1: no rights for it", "apply its CRD first",
+    ),
+    "a role that gathers others": (
+        [VIEW], (),
+        f"{ROLE} view aggregates the rules of other ClusterRoles (aggregationRule); only accounts with all rights may write it",
+        "apply it by hand, or --allow escalate lets the account write it, no matter what it aggregates",
+    ),
+    "a binding to nothing": (
+        [an("RoleBinding", "binds", "bar")], (), f"{BINDING} refers to no Role or ClusterRole", "correct its roleRef",
+    ),
+    "a binding to a role that can't be read": (
+        [BINDS_VIEW], (),
+        f"{BINDING} binds {ROLE} view, which can't be read, so it isn't known which rights it grants, so the account may not write it",
+        ANYWAY,
+    ),
+    "a binding to a live role that gathers others": (
+        [BINDS_VIEW], (VIEW,), f"{BINDING} binds {ROLE} view, which aggregates the rules of other ClusterRoles",
+        "run grant again when its rules have changed; otherwise the account may not write the binding",
+    ),
+    "a role of too many rights": (
+        [an("Role", "huge", "bar", rules=[{"apiGroups": list("abcdefghij"), "resources": [str(at) for at in range(101)], "verbs": [str(at) for at in range(50)]}])],
+        (), f"Role.{RBAC} bar/huge amounts to more than 50000 single rights, which are too many to grant", "use fewer rules",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("manifests", "roles", "message", "hint"), SENTENCES.values(), ids=SENTENCES)
+def test_what_is_not_given_is_said_in_whole(manifests, roles, message, hint):
+    (found,) = needs(*manifests, roles=roles).problems
+    assert (found.path, found.line, found.message, found.hint) == ("0.yaml", 1, message, hint)
+    assert found.severity is Severity.WARNING
+
+
+def test_a_binding_to_a_role_of_the_source_that_gathers_others_is_said():
+    of_binding = needs(VIEW, BINDS_VIEW).problems[1]
+    assert of_binding.message == (
+        f"{BINDING} binds {ROLE} view, which aggregates the rules of other ClusterRoles, so the account may not write it"
+    )
+    assert (of_binding.path, of_binding.hint) == ("1.yaml", ANYWAY)
 
 
 # --- the rest -----------------------------------------------------------------------------------
@@ -504,6 +582,45 @@ def test_a_grant_is_the_account_and_a_role_and_binding_in_each_place():
         ("RoleBinding", "shop", "kubectl-reconcile-shop"),
     ]
     assert len({one["metadata"]["labels"]["reconcile.dev/granted-to"] for one in found[1:]}) == 1
+
+
+def test_a_grant_of_one_right_is_these_objects():
+    sync = Sync(name="shop", namespace="shop", service_account="deployer")
+    given = Needs(
+        {"bar": frozenset({Right("", "pods", "get")})},
+        of_modules={("bar", "module"): frozenset({Right("", "secrets", "get")})},
+    )
+    labels = {"reconcile.dev/granted-to": applyset_id(sync.ref)}
+
+    def pair(name, place, resource, verb, account, namespace, *, names=(), **more):
+        metadata = {"name": name, "namespace": place, **more}
+        rule = {
+            "apiGroups": [""],
+            "resources": [resource],
+            "verbs": [verb],
+            **({"resourceNames": [*names]} if names else {}),
+        }
+        role = {"apiGroup": RBAC, "kind": "Role", "name": name}
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+        return [
+            {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]},
+            {
+                "apiVersion": f"{RBAC}/v1",
+                "kind": "RoleBinding",
+                "metadata": metadata,
+                "roleRef": role,
+                "subjects": [subject],
+            },
+        ]
+
+    assert grant_of(sync, given, daemon=Account("ops", "gitops")) == [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer", "namespace": "shop"}},
+        *pair("kubectl-reconcile:shop:shop", "bar", "pods", "get", "deployer", "shop", labels=labels),
+        *pair("kubectl-reconcile:shop:shop:module", "bar", "secrets", "get", "module", "ops", labels=labels),
+        *pair(
+            "kubectl-reconcile:impersonate:deployer", "shop", "serviceaccounts", "impersonate", "gitops", "ops", names=["deployer"],
+        ),
+    ]  # fmt: skip
 
 
 def test_namespaces_that_are_to_be_made_come_first():

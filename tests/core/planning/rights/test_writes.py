@@ -13,6 +13,7 @@ from kubectl_reconcile.core.planning.rights.writes import (
     right_instead,
     rights_given_by,
     rights_to_make,
+    told,
 )
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
@@ -154,7 +155,7 @@ def test_a_denial_says_who_may_not_do_what_and_which_command_mends_it():
 def test_a_denial_of_what_is_given_says_that_it_is_not_held():
     not_held = [("shop", Right("", f"{sort}s", "get")) for sort in ("pod",)]
     assert denial_of(SHOP, [], not_held) == (
-        "ServiceAccount shop/kubectl-reconcile may not give rights that it doesn't have itself: get pods in namespace shop "
+        "ServiceAccount shop/kubectl-reconcile may not grant rights that it doesn't have itself: get pods in namespace shop "
         "(hint: kubectl reconcile grant shop -n shop)"
     )
 
@@ -169,3 +170,26 @@ def test_what_is_denied_is_no_part_of_a_plan_s_fingerprint():
     assert fingerprint(change.gated(denied="it may not")) == fingerprint(change)
     assert fingerprint(change.gated(blocked="it may not")) != fingerprint(change)
     assert change.gated(denied="it may not").in_wave(7).gate.denied == "it may not"
+
+
+def test_rights_are_told_once_for_each_place_and_sort_whatever_their_names():
+    def right(name, **where):
+        return Right("apps", "deployments", "get", name, **where)
+
+    assert told({("shop", right("web")), ("shop", right("api"))}) == ["get deployments.apps in namespace shop"]
+
+
+def test_rights_on_urls_and_on_everything_of_a_place_are_told():
+    rights = {
+        ("", Right("", "", "get", url="/metrics")),
+        ("bar", Right("", "pods", "list")),
+        ("bar", Right("", "secrets", "list")),
+    }
+    assert told(rights) == ["get /metrics", "list pods, secrets in namespace bar"]
+
+
+def test_three_places_are_told_and_more_are_counted():
+    rights = [(place, Right("", "pods", "get")) for place in "abcde"]
+    three = [f"get pods in namespace {place}" for place in "abc"]
+    assert told(rights[:3]) == three
+    assert told(rights) == [*three, "and 2 more"]

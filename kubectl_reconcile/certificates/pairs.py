@@ -1,6 +1,6 @@
 """Keys and certificates as Secrets hold them: drawn, signed, and read again. Here alone is randomness; the time is an argument.
 
-Vocabulary as in ``state``. Keys are of the curve P-256. What a Secret holds may be anything, and says no more than that it is broken.
+Vocabulary as in ``core.module.certifying``. Keys are of the curve P-256. What a Secret holds may be anything, and says no more than that it is broken.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kubectl_reconcile.modules.etcd.tls.decision import BACKDATED_S
-from kubectl_reconcile.modules.etcd.tls.state import SecretState
+from kubectl_reconcile.module_api import BACKDATED_S, SecretState
 
 TRUSTED, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 NEXT_CERTIFICATE, NEXT_KEY = "next.crt", "next.key"
@@ -43,7 +42,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whom a certificate is for: a name for people and for etcd, and the hosts that it shows itself as; none for who only connects."""
+    """Whom a certificate is for: a name for people and for programs, and the hosts that it shows itself as; none for who only connects."""
 
     name: str
     hosts: tuple[str, ...] = ()
@@ -204,7 +203,7 @@ def certificate_fact(values: Mapping[str, str], authorities: Iterable[str], subj
     if not issuer:
         return _broken("none of the authorities has signed it", trusted)
     return {
-        "state": SecretState.OK.value, "issuer": issuer, "since": _text(found.not_valid_before_utc),
+        "state": SecretState.OK.value, "fingerprint": fingerprint(found), "issuer": issuer, "since": _text(found.not_valid_before_utc),
         "until": _text(found.not_valid_after_utc), "trusted": sorted(trusted),
     }  # fmt: skip
 

@@ -1,0 +1,141 @@
+"""What a Sync says of its chart: which chart, and what it is rendered with."""
+
+import pytest
+
+from kubectl_reconcile.core.resources.helm import ChartPin, HelmSpec, HelmSpecError, LookupPolicy, Unstable
+
+DIGEST = f"sha256:{'0a' * 32}"
+CHART = {"repository": "https://charts.example.com/stable/", "name": "web", "version": "1.2.3"}
+
+# -- the chart ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_chart_of_a_repository_is_one_version_by_its_digest():
+    pin = ChartPin.of({**CHART, "digest": DIGEST, "secretRef": {"name": "charts"}})
+    assert pin == ChartPin("https://charts.example.com/stable", "web", "1.2.3", DIGEST, "charts")
+    assert (pin.file, str(pin)) == ("web-1.2.3.tgz", "chart web 1.2.3 of https://charts.example.com/stable")
+
+
+@pytest.mark.parametrize("more", [{}, {"digest": "", "secretRef": None}, {"secretRef": {}}], ids=str)
+def test_a_chart_may_be_without_a_digest_and_without_credentials(more):
+    assert ChartPin.of({**CHART, **more}) == ChartPin("https://charts.example.com/stable", "web", "1.2.3", "", "")
+
+
+REPOSITORY = "isn't the URL of a Helm repository, such as https://charts.example.com"
+NAME = "isn't a name of a chart: lower-case letters, digits, - and ."
+VERSION = "isn't an exact version, such as 1.2.3"
+NO_DIGEST = "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz"
+REFUSED = {
+    "no repository": ({"repository": None}, "chart.repository", "is required"),
+    "an empty name": ({"name": ""}, "chart.name", "is required"),
+    "no version": ({"version": None}, "chart.version", "is required"),
+    "a registry": ({"repository": "oci://charts.example.com"}, "chart.repository", f"'oci://charts.example.com' {REPOSITORY}"),
+    "a password in the URL": ({"repository": "https://a:b@c.de"}, "chart.repository", f"'https://a:b@c.de' {REPOSITORY}"),
+    "a path as a name": ({"name": "../web"}, "chart.name", f"'../web' {NAME}"),
+    "a name that is no text": ({"name": ["web"]}, "chart.name", f"\"['web']\" {NAME}"),
+    "a long name, which isn't told in full": ({"name": "w" * 254}, "chart.name", f"'{'w' * 80}' {NAME}"),
+    "a range of versions": ({"version": "^1.2.0"}, "chart.version", f"'^1.2.0' {VERSION}"),
+    "a version that is longer than a path": ({"version": "1.2.3-" + "a" * 1019}, "chart.version", f"'1.2.3-{'a' * 74}' {VERSION}"),
+    "a digest of another kind": ({"digest": "md5:00"}, "chart.digest", NO_DIGEST),
+    "a digest that is too short": ({"digest": DIGEST[:-1]}, "chart.digest", NO_DIGEST),
+    "a digest that is no text": ({"digest": 1}, "chart.digest", NO_DIGEST),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "field", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_chart_is_refused_by_its_field(more, field, message):
+    with pytest.raises(HelmSpecError) as error:
+        ChartPin.of({**CHART, **more})
+    assert (error.value.field, error.value.message) == (field, message)
+
+
+def test_names_and_versions_may_be_as_long_as_a_path_allows():
+    assert ChartPin.of({**CHART, "name": "w" * 253}).name == "w" * 253
+    longest = "1.2.3-" + "a" * 1018
+    assert ChartPin.of({**CHART, "version": longest}).version == longest
+
+
+# -- what it is rendered with ------------------------------------------------------------------------------------------
+
+
+def test_all_fields_are_read_as_users_write_them():
+    wire = {
+        "releaseName": "web.1", "namespace": "shop", "valuesFiles": ["a/./b.yaml", "../c.yaml"], "ignoreMissingValuesFiles": True,
+        "values": {"b": 1, "a": {"c": None}}, "skipCRDs": True, "kubeVersion": "v1.34.2", "apiVersions": ["v1", "apps/v1/Deployment"],
+        "chart": CHART, "unstable": "Render", "lookup": "Cluster",
+    }  # fmt: skip
+    assert HelmSpec.of(wire) == HelmSpec(
+        release_name="web.1",
+        namespace="shop",
+        values_files=("a/b.yaml", "../c.yaml"),
+        ignore_missing=True,
+        values='{"a":{"c":null},"b":1}',
+        skip_crds=True,
+        kube_version="v1.34.2",
+        api_versions=("v1", "apps/v1/Deployment"),
+        chart=ChartPin.of(CHART),
+        unstable=Unstable.RENDER,
+        lookup=LookupPolicy.CLUSTER,
+    )
+
+
+def test_what_isnt_said_has_its_default():
+    assert HelmSpec.of({}) == HelmSpec()
+    assert HelmSpec.of({"chart": None, "values": None, "valuesFiles": None}) == HelmSpec()
+
+
+LONG = "a release: up to 53 lower-case letters, digits, hyphens and dots, a letter or digit at both ends"
+NO_FILE, ODD_VERSION = (
+    "isn't a path of up to 1024 characters",
+    "isn't an API version such as apps/v1 or apps/v1/Deployment",
+)
+MALFORMED = {
+    "a release in capitals": ({"releaseName": "Web"}, "releaseName", f"'Web' can't be {LONG}"),
+    "a long release": ({"releaseName": "w" * 54}, "releaseName", f"'{'w' * 54}' can't be {LONG}"),
+    "a long namespace": ({"namespace": "n" * 64}, "namespace", f"'{'n' * 64}' isn't a name of a namespace"),
+    "a namespace that isn't told in full": ({"namespace": "N" * 99}, "namespace", f"'{'N' * 80}' isn't a name of a namespace"),
+    "a version of Kubernetes": ({"kubeVersion": "1"}, "kubeVersion", "'1' isn't a version such as 1.34 or v1.34.2"),
+    "files that are no list": ({"valuesFiles": "a"}, "valuesFiles", "isn't a list"),
+    "too many files": ({"valuesFiles": ["a"] * 33}, "valuesFiles", "has more than 32 entries"),
+    "a file that is no text": ({"valuesFiles": ["a", 1]}, "valuesFiles[1]", NO_FILE),
+    "a file without a name": ({"valuesFiles": [""]}, "valuesFiles[0]", NO_FILE),
+    "a long path": ({"valuesFiles": ["a" * 1025]}, "valuesFiles[0]", NO_FILE),
+    "a path that nobody can read": ({"valuesFiles": ["a\x1b"]}, "valuesFiles[0]", NO_FILE),
+    "a URL": (
+        {"valuesFiles": ["https://a/b"]}, "valuesFiles[0]",
+        "is a URL, and nothing is fetched while rendering: commit the file and give its path",
+    ),
+    "a file of the machine": ({"valuesFiles": ["/etc/a"]}, "valuesFiles[0]", "must be relative to the chart's folder"),
+    "an API version": ({"apiVersions": ["v1", "a b"]}, "apiVersions[1]", ODD_VERSION),
+    "an API version that is no text": ({"apiVersions": [1]}, "apiVersions[0]", ODD_VERSION),
+    "a long API version": ({"apiVersions": ["v" * 253]}, "apiVersions[0]", ODD_VERSION),
+    "too many API versions": ({"apiVersions": ["v1"] * 201}, "apiVersions", "has more than 200 entries"),
+    "values that are a list": ({"values": []}, "values", "isn't a map"),
+    "large values": (
+        {"values": {"a": "x" * (256 * 1024 - 7)}}, "values",
+        "is larger than 256 KiB; put the values into a file and name it in valuesFiles",
+    ),
+    "another word for unstable fields": ({"unstable": "Never"}, "unstable", "'Never' isn't one of Keep, Render, Fail"),
+    "another word for lookups": ({"lookup": "cluster"}, "lookup", "'cluster' isn't one of Empty, Cluster"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wire", "field", "message"), MALFORMED.values(), ids=MALFORMED)
+def test_what_cant_be_meant_is_refused_by_its_field(wire, field, message):
+    with pytest.raises(HelmSpecError) as error:
+        HelmSpec.of(wire)
+    assert (error.value.field, error.value.message) == (field, message)
+
+
+AT_THE_LIMIT = {
+    "a release": {"releaseName": "w" * 53},
+    "a namespace": {"namespace": "n" * 63},
+    "files": {"valuesFiles": ["a" * 1024] * 32},
+    "API versions": {"apiVersions": ["v" * 252] * 200},
+    "values": {"values": {"a": "x" * (256 * 1024 - 8)}},
+}
+
+
+@pytest.mark.parametrize("wire", AT_THE_LIMIT.values(), ids=AT_THE_LIMIT)
+def test_what_is_at_a_limit_is_within_it(wire):
+    assert HelmSpec.of(wire) != HelmSpec()

@@ -1,0 +1,74 @@
+"""What ``diff --until-stable`` shows of a custom resource is what the daemon does, step by step: previews of one, and what came of them."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+
+from tests.e2e.conftest import PROGRAM
+
+SHOWN = re.compile(r"^(act|create|delete) +(Action\S*|Pod) +[^/ ]+/(\S+)", re.MULTILINE)
+DONE = re.compile(r'INFO applied object="(Action\S*|Pod) [^/ ]+/(\S+)" op=(act|create|delete)')
+
+
+class Promises:
+    """Previews of what *subject* is called, as a test of its operand has it. The daemon is away while somebody does something to it, and while it is previewed."""
+
+    def __init__(self, subject, folder):
+        self.subject, self.file = subject, folder / "previewed.json"
+
+    def named(self, name):
+        """How a step is called in a comparison: what no preview can know of it is left out."""
+        return name
+
+    def manifest(self, **spec):
+        """The custom resource with this spec."""
+        raise NotImplementedError
+
+    def settle(self, **spec):
+        """Wait until all is as in *spec*."""
+        raise NotImplementedError
+
+    def shown(self, **spec):
+        """The steps of each pass that a preview has."""
+        self.file.write_text(json.dumps(self.manifest(**spec)))
+        real = self.subject.real
+        command = [PROGRAM, "diff", "-f", self.file, "-n", real.namespace, "--until-stable", "-o", "summary"]
+        environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
+        answer = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
+        assert answer.returncode in {0, 1}, answer.stderr
+        return [found for each in answer.stdout.split("\npass ") if (found := self.steps(SHOWN.findall(each)))]
+
+    def steps(self, found):
+        return [f"{op} {self.named(name)}" for op, _, name in found]
+
+    def done(self, begun):
+        """The steps that the daemon has taken since its log was so long."""
+        return self.steps((op, kind, name) for kind, name, op in DONE.findall(self.subject.daemon.log[begun:]))
+
+    @contextlib.contextmanager
+    def kept(self, what, **spec):
+        """Preview what is to be done once *what* has happened, within the block, and see that just that is done."""
+        self.subject.daemon.kill()
+        yield
+        promised, begun = self.shown(**spec), len(self.subject.daemon.log)
+        assert promised, what
+        self.subject.apply(**spec)
+        self.subject.daemon.start()
+        self.settle(**spec)
+        self.compare(what, promised, self.done(begun))
+
+    def compare(self, what, promised, done):
+        """See that all steps were taken that were shown, pass by pass."""
+        flat = [step for each in promised for step in each]
+        assert sorted(done) == sorted(flat), f"{what}: {flat} was shown, and {done} done"
+        left = list(done)
+        for each in promised:
+            assert sorted(left[: len(each)]) == sorted(each), f"{what}: {flat} was shown, and {done} done"
+            del left[: len(each)]
+
+    def change(self, what, **spec):
+        """As `kept`, where nothing happens but a change of the spec."""
+        with self.kept(what, **spec):
+            pass
