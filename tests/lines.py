@@ -20,7 +20,7 @@ class Line:
     def __init__(self, host: str, port: int) -> None:
         self._target, self._listener = (host, port), socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
-        self._silenced_s = self._held_s = 0.0
+        self._silenced_s = self._held_s = self._passed_s = 0.0
         self._closed = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -35,6 +35,10 @@ class Line:
     def let_go(self) -> None:
         """Deliver what was kept, and carry all as before."""
         self._held_s = 0.0
+
+    def is_quiet(self, for_s: float = 1.0) -> bool:
+        """Tell whether nothing has come from either end for so long: no request is under way."""
+        return time.monotonic() - self._passed_s >= for_s
 
     def close(self) -> None:
         self._closed.set()
@@ -65,7 +69,7 @@ class Line:
                     kept = b""
                     time.sleep(0.5)  # the server is to answer before it learns that nobody listens any more
                 for one in select.select(hears, [], [], 0.02)[0]:
-                    data = _received(one)
+                    data, self._passed_s = _received(one), time.monotonic()
                     if not data and (one is far or not kept):
                         return
                     if not data:

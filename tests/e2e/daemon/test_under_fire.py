@@ -87,6 +87,7 @@ def test_a_replica_whose_connections_die_in_silence_is_back_within_seconds_and_l
     shop = shops(on=cluster)
     shop.until_synced()
     names = [f"shop-{number}-0" for number in range(SYNCS)]
+    eventually(line.is_quiet, "an idle connection is there, which the Lease is renewed along next")
     line.silence()
     for name in names:
         cluster.edit("ConfigMap", name, {"data": {"at": "drift"}})
