@@ -185,7 +185,13 @@ async def test_an_empty_list_is_no_error(client, maps):
 # -- watches -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_watch_tells_what_happens_and_ends_when_its_time_is_over(client, maps, config_map):
+@pytest.fixture
+def late_server(monkeypatch):
+    """A server may end a watch later than asked: it has other things to do."""
+    monkeypatch.setattr("kubectl_reconcile.cluster.client._WATCH_GRACE_S", 100.0)
+
+
+async def test_a_watch_tells_what_happens_and_ends_when_its_time_is_over(client, maps, config_map, late_server):
     opened = asyncio.Event()
     _, version = await client.list(maps)
 

@@ -72,18 +72,21 @@ async def test_one_version_of_a_kind_is_preferred(discovery):
 
 async def test_refreshing_without_news_is_cheap_and_says_so(through_faults, faults):
     found = await Discovery.load(through_faults)
-    before = found.resources
-    assert await found.refresh() is False
+    assert faults.seen == ["GET /api", "GET /apis", "GET /version"]
+    for _ in range(10):  # other tests' kinds come and go
+        faults.seen.clear()
+        before = found.resources
+        if not await found.refresh():
+            break
     assert found.resources == before
-    assert [line for line in faults.seen if "openapi" in line] == []
-    assert faults.seen == ["GET /api", "GET /apis", "GET /version", "GET /api", "GET /apis"]
+    assert faults.seen == ["GET /api", "GET /apis"]
     assert found.version.startswith("v1.")
 
 
 async def test_new_kinds_appear_and_old_ones_go(client, discovery, namespace, widget_kind):
     assert discovery.resolve(f"wdg.{namespace}.test") is None
     crd = await widget_kind(versions=("v1", "v1beta1"))
-    while not discovery.find(f"{namespace}.test/v1", "Widget"):
+    while not all(discovery.find(f"{namespace}.test/{version}", "Widget") for version in ("v1", "v1beta1")):
         await discovery.refresh()
     widget = discovery.resolve(f"wdg.{namespace}.test")
     assert (widget.gvk.version, widget.preferred, widget.has_status) == ("v1", True, True)
@@ -125,7 +128,7 @@ async def test_servers_without_aggregated_discovery_are_asked_one_by_one(discove
     faults.accept = "application/json"
     faults.answer("GET /apis/apps/v1", 503, times=99)
     old = await Discovery.load(through_faults)
-    assert set(old.unavailable) == {"apps/v1"}
+    assert {each for each in old.unavailable if "." not in each} == {"apps/v1"}  # other tests' kinds come and go
     for text in ("cm", "hpa", "Role", "events.events.k8s.io", "no"):
         known, found = discovery.resolve(text), old.resolve(text)
         assert (

@@ -146,7 +146,7 @@ async def test_a_busy_watch_that_falls_silent_does_not_count_as_heard_for_what_i
     for number in range(10):
         await write(f"map-{number}")
         await asyncio.sleep(0.2)
-    assert faults.mute() == 1
+    await until(faults.mute, "a watch is under way")
     monkeypatch.setattr(reflector, "_WATCH_S", (1000, 1000))  # the watch after this one wouldn't find it out in time
     await write("last")
     await until(lambda: "last" in names(cache), "the cache tells what was written since")

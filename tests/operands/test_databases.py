@@ -121,7 +121,8 @@ def test_kafka_keeps_what_was_sent_across_a_restart_of_its_pod(real, broker):
 
     real.apply(claim())
     start()
-    tool("seq 100 | kafka-console-producer.sh --bootstrap-server broker:9092 --topic numbers")
+    patient = "--request-timeout-ms 60000 --message-send-max-retries 100"
+    tool(f"seq 100 | kafka-console-producer.sh --bootstrap-server broker:9092 --topic numbers {patient}")
     real.delete("broker")
     start()
     read = (

@@ -12,6 +12,7 @@ import pytest
 
 from kubectl_reconcile.sandbox.images import catalog
 from tests.e2e.conftest import PROGRAM, crds, new_daemon  # noqa: F401 - fixtures
+from tests.operands.promises import previewed
 from tests.operands.test_etcd import PATIENTLY
 
 OLD, NEW = catalog.ETCD_VERSIONS
@@ -260,11 +261,7 @@ def test_a_change_is_shown_to_its_end_and_by_what_the_daemon_saw_to_whoever_reac
     file.write_text(json.dumps(db.manifest(size=2)))
 
     def diff(*options):
-        command = [PROGRAM, "diff", "-f", file, "-n", real.namespace, *options]
-        environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
-        answer = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
-        assert answer.returncode in {0, 1}, answer.stderr
-        return answer.stdout
+        return previewed(real, "-f", file, *options)
 
     for who in ((), (f"--as={user}",)):
         said = diff("--until-stable", *who)

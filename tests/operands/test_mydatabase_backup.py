@@ -1,7 +1,5 @@
 """Backups of a MyDatabase on a real PostgreSQL, and a MyDatabase that begins with one."""
 
-import json
-
 from tests.operands.test_etcd_s3 import serve_s3
 from tests.operands.test_mydatabase import Db, crds, db, new_daemon, version  # noqa: F401 - fixtures
 from tests.s3_server import KEYS
@@ -40,9 +38,7 @@ class Other(Db):
 
     @property
     def cr(self):
-        path = f"/apis/example.com/v1alpha1/namespaces/{self.real.namespace}/mydatabases/{self.name}"
-        status, body = self.real.sandbox.request("GET", path)
-        return json.loads(body) if status == 200 else {}
+        return self.real.get(f"/apis/example.com/v1alpha1/namespaces/{self.real.namespace}/mydatabases/{self.name}")
 
     def end(self):
         self.real.kubectl("delete", "mydatabase", self.name, "-n", self.real.namespace, "--timeout=300s")

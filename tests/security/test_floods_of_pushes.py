@@ -78,7 +78,7 @@ def test_a_flood_of_large_bodies(daemon, hooked, cluster, git_server, config_map
         posts = [pool.submit(post, daemon.hooks, path, body, dict(headers)) for path, headers in kinds * 30]
         answers = {each.result()[0] for each in posts}
         assert daemon.answer("/healthz")[0] == 200
-    assert answers <= {401, 0}
+    assert answers <= {401, 408, 0}, "refused; too slow, where this test had no time to send on"
     assert grown[0] < 48, "120 posts of 5 MiB, and the daemon held some of each for a moment"
     sha = git_server.push({"a.yaml": config_map("a", color="blue")})
     word = json.dumps({"ref": "refs/heads/main"}).encode()
@@ -127,11 +127,12 @@ def test_dawdlers_on_hundreds_of_connections(beginning, daemon, hooked, cluster,
 
 def test_endless_headers(daemon, hooked):
     host, _, port = daemon.hooks.rpartition(":")
+    endless = b"POST / HTTP/1.1\r\n" + b"X: " + b"y" * 64 * MEBIBYTE
     with watched_memory(daemon) as grown, socket.create_connection((host, int(port)), timeout=300) as one:
         with contextlib.suppress(OSError):
-            one.sendall(b"POST / HTTP/1.1\r\n" + b"X: " + b"y" * 64 * MEBIBYTE)
+            one.sendall(endless)
         with contextlib.suppress(OSError):
-            assert b" 431 " in (one.recv(65536) or b" 431 ")
+            assert (one.recv(65536) or b"HTTP/1.1 431 ").split()[1] in {b"431", b"408"}, "too large, or too slow"
     assert grown[0] < 16
     assert daemon.answer("/healthz")[0] == 200
 

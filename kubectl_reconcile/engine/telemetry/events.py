@@ -1,7 +1,8 @@
 """Kubernetes Events about what the daemon did, for ``kubectl describe`` and ``kubectl events``.
 
 The same sentence about the same object is one event: while it comes again within ten minutes it is counted, and the event
-tells the count, at most once a minute. An event that can't be written, or not soon, is lost: events inform, nothing depends on them.
+tells the count, at most once a minute. An event that can't be written, or not soon, is lost until the same is said again: events inform,
+nothing depends on them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -60,12 +60,14 @@ class Events:
     async def _say(self, about: Manifest, type_: str, reason: str, note: str, action: str) -> None:
         key, now_s = (about["metadata"].get("uid", ""), reason, note), time.monotonic()
         said = self._said.get(key)
-        with suppress(ApiError, TimeoutError):
+        try:
             async with asyncio.timeout(_WAITS_S):
                 if said is not None and now_s - said.heard_s < _QUIET_S:
                     await self._again(said, now_s)
                 else:
                     await self._first(key, _event(about, type_, reason, note, action), now_s)
+        except (ApiError, TimeoutError):
+            self._said.pop(key, None)
 
     async def _first(self, key: _Sentence, event: dict[str, Any], now_s: float) -> None:
         if len(self._said) >= _REMEMBERED:

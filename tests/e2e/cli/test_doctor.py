@@ -130,6 +130,7 @@ def test_crds_that_are_missing_or_another_version(own_cluster, crds_of, plugin, 
     found, status = findings(ours)
     assert (found["crds"]["text"], status) == (f"not those of this version: {name}", ExitStatus.OK)
     cluster.delete("CustomResourceDefinition", name)
+    patiently(lambda: cluster.get("CustomResourceDefinition", name) is None, "it is gone")
     found, status = findings(ours)
     assert (found["crds"]["grade"], status) == ("fail", ExitStatus.FAILED)
     assert found["crds"]["advice"] == "kubectl reconcile install creates them"

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.e2e.conftest import until_may
+
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "system:serviceaccount:reconcile-system:kubectl-reconcile"
 RBAC = "rbac.authorization.k8s.io"
@@ -60,6 +62,8 @@ def test_install_runs_the_daemon_with_just_the_rights_it_needs(
     new_daemon(sandbox.kubeconfig_for(ACCOUNT), options=options).start()
     sha = git_server.push({"a.yaml": config_map("web", color="red"), "b.yaml": memcached("cache", size=1)})
     cluster.kubectl.apply(rights("caches", ("cache.example.com", "memcacheds")))
+    account = "system:serviceaccount:default:kubectl-reconcile"
+    until_may(cluster.kubectl, account, "patch", "memcacheds.cache.example.com", "default")
     sync = follow(git_server.url, on=cluster, trusted=False)
     refused = sync.until("ApplyFailed", sha)
     assert (

@@ -38,7 +38,9 @@ def test_a_first_sync_brings_ready_pods_and_names_them(follow, cluster, git_serv
     pods = [pod["metadata"]["name"] for pod in pods_of(cluster, "cache")]
     assert nodes(cluster) == sorted(pods)
     assert len(pods) == 2
-    assert cluster.get("Deployment", "cache")["status"]["readyReplicas"] == 2
+    eventually(
+        lambda: cluster.get("Deployment", "cache")["status"]["readyReplicas"] == 2, "its controller says so, too"
+    )
     assert cluster.get("Service", "cache")["spec"]["ports"][0]["port"] == 11211
     conditions = {one["type"]: one["status"] for one in cluster.get("Memcached", "cache")["status"]["conditions"]}
     eventually(

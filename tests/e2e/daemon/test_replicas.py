@@ -216,4 +216,5 @@ def test_a_new_version_takes_over_the_syncs_of_the_old_one_without_rewriting_an_
     sync.ask()
     assert [cluster.version(*thing) for thing in things] == before
     assert cluster.get("Deployment", "cache")["metadata"]["generation"] == generation
-    assert not applied(new) or not applied(old)
+    written = f'applied object="ConfigMap {cluster.namespace}/a"'
+    assert (old.log + new.log).count(written) == 1, "by the one that had it first, and not again by the other"

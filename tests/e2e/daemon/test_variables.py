@@ -79,7 +79,8 @@ def test_values_are_followed_and_those_of_secrets_are_seen_by_nobody(
     eventually(
         lambda: "another-" in json.dumps(cluster.get("CronJob", "dev-report")["spec"]), "the new password is applied"
     )
-    cluster.edit("Sync", "shop", {"spec": {"suspend": True}})
+    sync.change(suspend=True)
+    sync.until("Suspended")
     cluster.edit("Secret", "shop", {"stringData": {"password": "third-" + SECRET}})
     shown = plugin("diff", "shop")
     assert shown.status == 1, shown.err

@@ -177,6 +177,7 @@ def stuck(world: World) -> None:
     three = with_spec(WEB, replicas=3)
     world.pushed({"web.yaml": three, "settings.yaml": SETTINGS})
     world.follows()
+    world.must("kubectl reconcile wait shop")  # else its controller may see the second template alone
     world.pushed({"web.yaml": with_image(three, "registry.invalid/web:2")})
     world.sync.until_synced(world.git.sha())
 

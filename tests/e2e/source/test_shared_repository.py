@@ -139,12 +139,13 @@ def test_a_source_is_current_while_the_last_answer_is_young_enough_and_says_what
 
 
 def test_readers_of_a_clone_end_when_nobody_asks_for_a_while(git_server, followers, eventually, monkeypatch):
-    monkeypatch.setattr(objects, "_IDLE_S", 0.1)
+    monkeypatch.setattr(objects, "_IDLE_S", 1000.0)
     git_server.push({"apps/web.yaml": WEB % "red"})
     [source] = followers("apps")
     source.revision()
     reader = source._clone.reader
     assert reader.is_open
+    monkeypatch.setattr(objects, "_IDLE_S", 0.1)
     assert eventually(lambda: not reader.is_open, "the reader ends")
     assert source.commit(source.tip).sha == source.tip
 

@@ -156,19 +156,20 @@ async def test_a_later_wave_starts_when_the_one_before_is_healthy(shop, config_m
 
 
 async def test_a_wave_that_never_gets_healthy_stops_the_next_and_the_reason_is_told(shop, config_map, deployment):
+    shop.write({"d.yaml": deployment("web", **NOWHERE)})
+    await shop.sync()
+    async with asyncio.timeout(250):
+        while "observedGeneration" not in (await shop.live("Deployment", "web")).get("status", {}):
+            await asyncio.sleep(0.05)
     await shop.settings(timeout="4s")
-    shop.write({
-        "d.yaml": deployment("web", **NOWHERE),
-        "c.yaml": config_map("after", {"reconcile.dev/wave": "1"}),
-        "i.yaml": config_map("independent"),
-    })  # fmt: skip
+    shop.write({"c.yaml": config_map("after", {"reconcile.dev/wave": "1"}), "i.yaml": config_map("independent")})
     done = await shop.sync()
     assert done.report.reason is ConditionReason.FAILED
     assert "waits for Deployment.apps" in said(shop)["after"]
     assert "not healthy in time: 0 of 1 replicas" in said(shop)["after"]
     assert await shop.live("ConfigMap", "independent")
     assert await shop.live("ConfigMap", "after") is None
-    # The next sync finds the Deployment unchanged, and waits for it all the same.
+    # The next sync waits for it all the same.
     assert (await shop.sync()).report.reason is ConditionReason.FAILED
     await shop.settings(timeout="5m")
     shop.write({"d.yaml": deployment("web")})

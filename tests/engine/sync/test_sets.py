@@ -150,6 +150,7 @@ async def test_a_race_with_another_writer_ends_with_what_git_asks_for(shop, conf
                     await shop.patch(
                         "ConfigMap", f"part-{at:02}", {"metadata": {"annotations": {"scribble": str(number)}}}
                     )
+            await asyncio.sleep(0.05)  # between two looks at one object another writer comes once, and not always
 
     writers = [asyncio.create_task(scribble()) for _ in range(3)]
     shop.write({f"{at}.yaml": config_map(f"part-{at:02}", color="blue") for at in range(6)})
