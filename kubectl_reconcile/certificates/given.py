@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
 
+from kubectl_reconcile.certificates.reading import UNREADABLE, private_key, public_key
 from kubectl_reconcile.module_api import SECRET_EXPIRED, SECRET_OK, PodStream
 
-PEM_MAX = 1 << 16
+PEM_MAX, _KEY_MAX = 1 << 16, 1 << 14
+"""The characters of a certificate with all that signed it, and of a key."""
 _PIECE = 1 << 14
 
 
@@ -23,24 +25,29 @@ def tls_worth(values: Mapping[str, str], now: datetime) -> str:
     for name, value in (("tls.crt", certificate), ("tls.key", key)):
         if not value:
             return f"lacks the key {name}"
-    if max(len(certificate), len(key)) > PEM_MAX:
+    if len(certificate) > PEM_MAX or len(key) > _KEY_MAX:
         return "has a certificate or a key that is too long"
     try:
-        found = x509.load_pem_x509_certificate(certificate.encode())
-        is_pair = load_pem_private_key(key.encode(), password=None).public_key() == found.public_key()
+        found, *_ = x509.load_pem_x509_certificates(certificate.encode())
+        is_pair = private_key(key).public_key() == public_key(found)
         until = found.not_valid_after_utc
-    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
-        return "has a certificate or a key that can't be read (hint: PEM, without a passphrase)"
+    except UNREADABLE:
+        return "has a certificate or a key that can't be read (hint: PEM, without a passphrase; RSA, EC or Ed25519)"
     if not is_pair:
         return "has a key that isn't that of its certificate"
     return SECRET_OK if now < until else f"{SECRET_EXPIRED} {until:%Y-%m-%d}"
+
+
+def is_rsa_or_ec(pem: str) -> bool:
+    """Tell whether a key is of RSA or of an elliptic curve, which is all that Java reads; so it is of one that was read."""
+    return isinstance(private_key(pem), rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey)
 
 
 def binary(pem: str) -> bytes:
     """Return the DER of a certificate in PEM, empty where it is none."""
     try:
         return x509.load_pem_x509_certificate(pem.encode()).public_bytes(Encoding.DER)
-    except ValueError:
+    except UNREADABLE:
         return b""
 
 

@@ -123,9 +123,10 @@ def values_after(
 
 
 def _beside(new: pem.KeyPair, authority: Mapping[str, str]) -> dict[str, str]:
-    """Return what an authority's Secret holds once another one is to follow."""
-    trusted = authority.get(pem.TRUSTED, "")
-    return {**authority, pem.TRUSTED: trusted + new.certificate, pem.NEXT_CERTIFICATE: new.certificate, pem.NEXT_KEY: new.key}  # fmt: skip
+    """Return what an authority's Secret holds once another one is to follow. That stands first, then the one that signs: of very many the last ones aren't read."""
+    known = new.certificate + authority.get(pem.CERTIFICATE, "") + authority.get(pem.TRUSTED, "")
+    trusted = "".join(pem.authorities_in(known).values())
+    return {**authority, pem.TRUSTED: trusted, pem.NEXT_CERTIFICATE: new.certificate, pem.NEXT_KEY: new.key}
 
 
 def _added(

@@ -9,23 +9,24 @@ import datetime as dt
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kubectl_reconcile.certificates.reading import UNREADABLE, private_key, public_key
 from kubectl_reconcile.module_api import BACKDATED_S, SecretState
 
 TRUSTED, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 NEXT_CERTIFICATE, NEXT_KEY = "next.crt", "next.key"
 _MOST_AUTHORITIES, _LONGEST, _LONGEST_KEY = 16, 1 << 14, 1 << 10
-"""What is looked at of a Secret, in certificates and characters: to check a key of 16,384 bits takes seconds, which nobody else shall wait for."""
+"""What is looked at of a Secret, in certificates and characters."""
 _AUTHORITY = re.compile(rf"-----BEGIN CERTIFICATE-----[^-]{{,{_LONGEST}}}-----END CERTIFICATE-----")
-_UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion)
 
 
 class CertificateError(Exception):
@@ -144,7 +145,7 @@ def _pem(certificate: x509.Certificate) -> str:
 
 
 def authorities_in(bundle: str, now: dt.datetime | None = None) -> dict[str, str]:
-    """Return the authorities of a ``ca.crt`` by fingerprint, as PEM; given *now*, without those that have ended. What can't be read has none."""
+    """Return the first authorities of a ``ca.crt`` by fingerprint, as PEM; given *now*, without those that have ended. What can't be read is none."""
     return {
         fingerprint(each): _pem(each) for each in _read_all(bundle) if now is None or each.not_valid_after_utc > now
     }
@@ -163,7 +164,7 @@ def fingerprint_of(pem: str) -> str:
     """
     try:
         return fingerprint(x509.load_pem_x509_certificate(pem.encode()))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CertificateError("a certificate can't be read") from error
 
 
@@ -222,9 +223,10 @@ def _read_pair(certificate: str, key: str) -> tuple[x509.Certificate, ec.Ellipti
         raise CertificateError("its certificate or its key is too long")
     try:
         found = x509.load_pem_x509_certificate(certificate.encode())
-        own = serialization.load_pem_private_key(key.encode(), password=None)
-        is_pair = isinstance(own, ec.EllipticCurvePrivateKey) and own.public_key() == found.public_key()
-    except _UNREADABLE as error:
+        _ = found.subject, found.extensions  # else they are read no sooner than somebody asks
+        own = private_key(key)
+        is_pair = isinstance(own, ec.EllipticCurvePrivateKey) and own.public_key() == public_key(found)
+    except UNREADABLE as error:
         raise CertificateError("its certificate or its key can't be read") from error
     if not is_pair or not isinstance(own, ec.EllipticCurvePrivateKey):
         raise CertificateError("its key isn't that of its certificate")
@@ -232,11 +234,11 @@ def _read_pair(certificate: str, key: str) -> tuple[x509.Certificate, ec.Ellipti
 
 
 def _read_all(bundle: str) -> list[x509.Certificate]:
-    first = _AUTHORITY.findall(bundle)[:_MOST_AUTHORITIES]
-    try:
-        return x509.load_pem_x509_certificates("\n".join(first).encode())
-    except _UNREADABLE:
-        return []
+    found = []
+    for each in _AUTHORITY.findall(bundle)[:_MOST_AUTHORITIES]:
+        with suppress(*UNREADABLE):
+            found.append(x509.load_pem_x509_certificate(each.encode()))
+    return found
 
 
 def _alternatives_of(certificate: x509.Certificate) -> set[x509.GeneralName]:
@@ -244,14 +246,14 @@ def _alternatives_of(certificate: x509.Certificate) -> set[x509.GeneralName]:
         return set(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except x509.ExtensionNotFound:
         return set()
-    except _UNREADABLE as error:
-        raise CertificateError("its certificate can't be read") from error
 
 
 def _has_signed(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
     try:
+        if not isinstance(public_key(authority), ec.EllipticCurvePublicKey):  # ours are; other signatures may take long
+            return False
         certificate.verify_directly_issued_by(authority)
-    except (InvalidSignature, *_UNREADABLE):
+    except (InvalidSignature, *UNREADABLE):
         return False
     return True
 

@@ -74,7 +74,7 @@ umask 077
 join() {
   for secret in "$SECRETS"/*; do
     file="$KEYS/${secret##*/}.pem"
-    (cd -P "$secret/..data" && cat tls.key tls.crt) > "$file.new" || continue
+    (cd -P "$secret/..data" && cat tls.key && echo && cat tls.crt) > "$file.new" || continue
     cmp -s "$file.new" "$file" || mv "$file.new" "$file"
   done
 }

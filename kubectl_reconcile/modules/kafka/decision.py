@@ -2,15 +2,15 @@
 
 The order, each line only where those above are settled; what the cluster refused when it was last tried comes last, so that nothing waits for it:
 
-1. Paused: nothing. Volumes of two clusters: nothing, a person decides. Certificates that the Kafka issues itself, see `access.certified`: nobody talks without. Pods that trust nobody any more who has a certificate are ended.
+1. Paused: nothing. Volumes of two clusters: nothing, a person decides. Certificates that the Kafka issues itself, see `access.certified`: nobody talks without.
 2. Members that have no pod get one, all at once, on their volumes; those whose volumes are going get one once these are gone.
-3. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume. A broker that may be at work isn't.
+3. Pods that trust nobody any more who has a certificate are ended, unless one has no volume to come back on. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume. A broker that may be at work isn't.
 4. Settings that brokers take on while they run. Users. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
 5. A controller that came back with an empty volume is let in again among those that vote, see `metadata.voters`. Moves of a KafkaRebalance that is stopped are taken back.
 6. Brokers that don't take part yet are waited for, unless they are to leave.
 7. Brokers that leave are emptied, and go once nothing stands on them; those that are new are filled, see `scaling`. Where no broker comes or goes, what a KafkaRebalance
    was approved for moves in the same way, see `rebalance.carried`.
-8. Brokers that aren't as specified any more restart, one at a time, see `rolling`. Partitions are led by the brokers that they prefer. Brokers read certificates of listeners again.
+8. Brokers that aren't as specified any more restart, one at a time, see `rolling`; none while a Secret with the Kafka's own certificates is somebody else's. Partitions are led by the brokers that they prefer. Brokers read certificates of listeners again.
 9. Once all brokers run a newer version, the cluster's metadata is raised to it, see `metadata.versions`.
 
 Pure: a state and a spec in, a step out.
@@ -29,6 +29,7 @@ from kubectl_reconcile.modules.kafka.access.certified import (
     reloads,
     restart_barred,
     taken,
+    tls_of,
 )
 from kubectl_reconcile.modules.kafka.access.users import refused_users, user_steps
 from kubectl_reconcile.modules.kafka.metadata.versions import level_steps
@@ -78,9 +79,9 @@ def _due(
     """Yield all that is due, in its order."""
     plan, rebalances = plans.scaling, plans.rebalances
     yield from _strange(s)
-    yield from certifying(s, ctx)
-    yield from cut_off(s, ctx)
+    yield from certifying(s, templates, ctx)
     yield from _missing(spec, s, ctx)
+    yield from cut_off(s, ctx)
     yield from _ended(s, templates)
     if s.is_told:
         yield from _settings(spec, s)
@@ -94,9 +95,7 @@ def _due(
     yield from move_steps(pace, s, moving)
     yield from election_steps(s, rebalances)
     yield from leave_steps(spec, s, ctx)
-    if outdated(s, templates):
-        yield from restart_barred(spec, s)
-    yield from roll_steps(s, templates, ctx)
+    yield from _restarts(spec, s, templates, ctx)
     if not s.moves:
         yield from led_steps(s)
         yield from level_steps(spec, s, outdated(s, templates), ctx)
@@ -108,7 +107,7 @@ def _due(
 def refusals(wanted: KafkaSpec, spec: KafkaSpec, s: KafkaState, plan: MovePlan, ctx: Context) -> list[tuple[str, str]]:
     """Return what of the *wanted* spec is refused while all else goes on, words and sentences; *spec* is what of it is in effect."""
     return [
-        *refused_certificates(wanted, s), *refused_users(spec, s, ctx), *_shrunk(spec, s), *refused_moves(spec, plan), *refused_topics(spec, s),
+        *((each.reason, each.text) for each in taken(s, ctx)), *refused_certificates(wanted, s), *refused_users(spec, s, ctx), *_shrunk(spec, s), *refused_moves(spec, plan), *refused_topics(spec, s),
     ]  # fmt: skip
 
 
@@ -216,6 +215,15 @@ def _awaited(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep
         yield wait(
             f"the brokers don't say how the cluster is yet{f': {s.error}' if s.error else ''}", "NoController", _aim(s)
         )
+
+
+def _restarts(spec: KafkaSpec, s: KafkaState, templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
+    """Yield the restarts of brokers that aren't as specified any more. Where a Secret is somebody else's there are none: with what it holds, a broker may not get in again."""
+    if tls_of(s, ctx).taken:
+        return
+    if outdated(s, templates):
+        yield from restart_barred(spec, s)
+    yield from roll_steps(s, templates, ctx)
 
 
 def _settings(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:

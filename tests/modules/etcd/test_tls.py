@@ -327,6 +327,18 @@ def test_an_authority_whose_key_is_lost_is_followed_by_another_beside_the_one_th
     assert world.tls("client")["issuer"] == world.tls("ca")["signer"] != before
 
 
+def test_however_often_an_authority_loses_its_key_another_one_follows():
+    world = formed()
+    for _ in range(20):
+        for key in ("tls.key", "next.key"):
+            world.secrets["ca"].pop(key, None)
+        assert world.tls("ca")["state"] == "broken"
+        world.step()
+        assert world.tls("ca")["state"] == "ok"
+    world.settle()
+    assert world.tls("peer")["trusted"] == world.tls("ca")["trusted"]
+
+
 def test_where_every_key_is_lost_members_come_back_on_their_volumes():
     world = formed()
     data = dict(world.data)

@@ -7,6 +7,7 @@ import json
 from kubectl_reconcile.certificates.kept import facts_of, values_after
 from kubectl_reconcile.module_api import CertificateDo, Context, SeenSecret
 from kubectl_reconcile.modules.kafka.access.driver import wish_of
+from kubectl_reconcile.modules.kafka.access.users import users_named
 from tests.modules.kafka.world import NOW, World
 
 KINDS = ("ca", "broker", "operator")
@@ -28,7 +29,7 @@ class AccessWorld(World):
         super().__init__(**spec)
         self.secrets, self.foreign = {}, set()
         self.given, self.users = {}, {}
-        self.trusting, self.listening = {}, {}
+        self.trusting, self.showing, self.listening = {}, {}, {}
         self.lagging = set()
 
     @property
@@ -41,7 +42,8 @@ class AccessWorld(World):
         return _facts(json.dumps(self.secrets, sort_keys=True), json.dumps(sorted(self.foreign)), json.dumps(cr))
 
     def facts(self):
-        asked = {each["name"] for each in [*self.spec.get("users", []), *self.cr.get("status", {}).get("users", [])]}
+        noted = users_named(self.cr.get("status", {}).get("users"))
+        asked = {*(each["name"] for each in self.spec.get("users", [])), *noted}
         heard = self.heard()
         for name, each in heard["pods"].items():
             uid = each["uid"]
@@ -62,7 +64,10 @@ class AccessWorld(World):
     def cut_off(self, uid):
         told = self.own()[1]
         signers = {told[kind].get("issuer", "") for kind in ("broker", "operator")} - {""}
-        return "" if signers <= self.trusting.get(uid, signers) else "its certificate isn't trusted"
+        if not signers <= self.trusting.get(uid, signers):
+            return "its certificate isn't trusted"
+        shown = self.showing.get(uid, "")
+        return "" if shown in {"", *told["operator"].get("trusted", [shown])} else "it shows what isn't trusted"
 
     def run(self):
         for pod in self.pods.values():
@@ -72,6 +77,7 @@ class AccessWorld(World):
                 noted = pod["metadata"]["annotations"]["kafka.example.com/trusted"]
                 self.trusting[uid] = {*self.own()[1]["broker"]["trusted"]}
                 assert noted == ",".join(sorted(self.trusting[uid]))
+                self.showing[uid] = self.own()[1]["broker"].get("issuer", "")
                 self.listening[uid] = {}
                 for name, secret in listeners_of(pod).items():
                     assert not secret or secret in self.given, f"a pod waits for Secret {secret}"

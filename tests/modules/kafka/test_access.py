@@ -69,6 +69,37 @@ def test_another_authority_takes_over_without_cutting_anybody_off():
     assert len(world.own()[1]["ca"]["trusted"]) == 1
 
 
+def with_a_topic_that_one_broker_holds():
+    """A cluster whose broker 1 doesn't restart unless somebody says so, and whose next authority signs already."""
+    world = formed()
+    world.topic("logs", [1])
+    world.now = "2035-11-01T00:00:00Z"
+    world.settle()
+    approve_restart(world)
+    world.settle()
+    assert {"create kf-1", "use-authority-ca"} <= {*world.took()}
+    return world
+
+
+def approve_restart(world):
+    world.approve(next(each.key for each in world.ask().actions if each.verb == "allow-restart"))
+
+
+def test_an_authority_stays_trusted_while_a_broker_shows_what_it_signed_however_long_its_restart_takes():
+    world = with_a_topic_that_one_broker_holds()
+    for now in ("2036-10-25T00:00:00Z", "2036-10-25T06:00:00Z"):
+        world.now = now
+        outcome = world.settle()
+        assert not any(each["error"] for each in world.facts()["pods"].values())
+        assert condition(outcome, "Rolling").reason == "Restarting"
+    assert world.took() == ["issue-broker", "issue-operator", *ROLLED[2:]]
+    assert len(world.own()[1]["ca"]["trusted"]) == 2
+    approve_restart(world)
+    world.settle()
+    assert "drop-authority-ca" in world.took()
+    assert len(world.own()[1]["ca"]["trusted"]) == 1
+
+
 def test_where_every_key_is_lost_brokers_come_back_on_their_volumes():
     world = formed()
     disks = copy.deepcopy(world.disks)
@@ -79,6 +110,64 @@ def test_where_every_key_is_lost_brokers_come_back_on_their_volumes():
     assert sorted(taken[3:]) == sorted(ROLLED)
     assert world.disks == disks
     assert world.cr["status"]["readyBrokers"] == 3
+
+
+@pytest.mark.parametrize("doomed", [{1}, {0, 1, 2}], ids=["of one", "of all"])
+def test_where_every_key_is_lost_and_volumes_would_be_gone_with_their_pods_no_pod_is_deleted(doomed):
+    world = formed()
+    disks, secrets = copy.deepcopy(world.disks), copy.deepcopy(world.secrets)
+    world.secrets.clear()
+    for number in doomed:
+        world.doom_volume(number)
+    said = condition(world.settle(), "Degraded")
+    assert (said.reason, world.took(), world.disks) == ("AuthorityLost", MADE, disks)
+    assert f"the data of {', '.join(f'kf-{each}' for each in sorted(doomed))} would be lost" in said.message
+    world.secrets["ca"] = secrets["ca"]
+    world.settle()
+    assert {number: world.disks[number] for number in doomed} == {number: disks[number] for number in doomed}
+    assert world.cr["status"]["readyBrokers"] == 3
+
+
+def test_a_broker_that_is_away_comes_back_while_others_would_lose_their_volumes():
+    world = formed()
+    world.secrets.clear()
+    world.doom_volume(1)
+    world.objects.pop(("Pod", "kf-2"))
+    assert condition(world.settle(), "Degraded").reason == "AuthorityLost"
+    assert world.took() == [*MADE, "create kf-2"]
+
+
+def test_no_broker_restarts_onto_a_secret_of_somebody_else_and_all_else_goes_on():
+    world = with_tls()
+    world.foreign = {"broker"}
+    world.put("kf-tls")
+    world.change(config={"queued.max.requests": "9"}, topics=[{"name": "orders"}])
+    said = condition(world.settle(), "Degraded")
+    assert said.reason == "SecretTaken"
+    assert "Secret kf-broker exists and doesn't belong to this Kafka" in said.message
+    assert world.took() == ["make-topic-orders", *(f"reload-certificates-{each}" for each in range(3))]
+    world.foreign = set()
+    world.settle()
+    assert sorted(each for each in world.took() if each != "elect-leaders") == sorted(ROLLED)
+
+
+def test_that_a_secret_is_somebody_else_s_is_said_while_a_broker_is_waited_for():
+    world = formed()
+    world.foreign, world.silent = {"broker"}, {1}
+    outcome = world.settle()
+    assert (condition(outcome, "Ready").reason, world.took()) == ("BrokerAway", [])
+    assert condition(outcome, "Degraded").reason == "SecretTaken"
+
+
+def test_no_authority_is_dropped_while_a_secret_is_somebody_else_s():
+    world = with_a_topic_that_one_broker_holds()
+    world.foreign = {"broker"}
+    for number in range(3):
+        world.objects.pop(("Pod", f"kf-{number}"))
+    for now in ("2036-10-25T00:00:00Z", "2036-10-25T06:00:00Z"):
+        world.now = now
+        world.settle()
+    assert "drop-authority-ca" not in world.took()
 
 
 def test_a_secret_of_somebody_else_is_left_alone_and_said():
@@ -279,6 +368,49 @@ def test_a_user_that_somebody_took_away_comes_back():
     world.users.clear()
     world.settle()
     assert world.users == {"app": world.given["kf-user-app"]["version"]}
+
+
+def with_noted(*users):
+    """A cluster whose status says that these were given their passwords, which they were."""
+    world = formed()
+    for user in users:
+        world.put(f"kf-user-{user}")
+        world.users[user] = world.given[f"kf-user-{user}"]["version"]
+    world.cr["status"]["users"] = [{"name": user, "secretVersion": world.users[user]} for user in users]
+    return world
+
+
+def test_users_are_locked_out_before_those_are_made_that_come_in_their_place():
+    old, new = [f"z-{at}" for at in range(60)], [f"a-{at}" for at in range(60)]
+    world = with_noted(*old)
+    for user in new:
+        world.put(f"kf-user-{user}")
+    world.change(users=[{"name": user} for user in new])
+    world.settle(150)
+    assert [each.partition("-user-")[0] for each in world.took()] == ["lock"] * 60 + ["set"] * 60
+    assert {world.users[user] for user in old} == {"a password that nobody knows"}
+
+
+def test_all_are_locked_out_that_the_status_names_however_many():
+    stay, left = [f"a-{at}" for at in range(100)], [f"z-{at}" for at in range(30)]
+    world = with_noted(*stay, *left)
+    world.change(users=[{"name": user} for user in stay])
+    world.settle()
+    assert {world.users[user] for user in left} == {"a password that nobody knows"}
+    assert [each["name"] for each in world.cr["status"]["users"]] == sorted(stay)
+
+
+def test_who_is_taken_out_of_the_spec_before_the_status_says_who_it_is_is_locked_out():
+    world = formed()
+    world.put("kf-user-app")
+    world.change(users=[{"name": "app"}])
+    world.steps_until(lambda: "app" in world.users)
+    assert world.cr["status"]["users"] == []
+    world.change(users=[])
+    world.settle()
+    assert world.users == {"app": "a password that nobody knows"}
+    assert [each.partition("-user-")[0] for each in world.took()] == ["set", "lock"]
+    assert world.cr["status"]["users"] == []
 
 
 def formed_with_users():

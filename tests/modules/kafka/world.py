@@ -258,6 +258,10 @@ class World:
             self.objects.pop((kind, name))
         del self.disks[number]
 
+    def doom_volume(self, number):
+        """Somebody deletes a volume claim, which stays for as long as its pod does."""
+        self.objects["PersistentVolumeClaim", f"kf-{number}-data"]["metadata"]["deletionTimestamp"] = self.now
+
     def approve(self, key):
         self.cr["metadata"].setdefault("annotations", {})["reconcile.dev/approve-actions"] = key
 
@@ -273,6 +277,10 @@ class World:
                     f"{topic}-{at} loses what it needs"
                 )
             self.taken.append(f"delete {name}")
+            claim = self.objects.get(("PersistentVolumeClaim", f"{name}-data"), {"metadata": {}})
+            if "deletionTimestamp" in claim["metadata"]:  # it has waited for its pod
+                self.objects.pop(("PersistentVolumeClaim", f"{name}-data"))
+                del self.disks[number]
         elif kind == "PersistentVolumeClaim":
             assert number not in self.pods, f"the volume of kf-{number} is in use"
             assert not any(number in self.held(each) for _, _, each in self.partitions()), "records are deleted"

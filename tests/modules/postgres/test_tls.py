@@ -132,7 +132,7 @@ WORTH = {
     "it has expired": (pair(datetime(2026, 11, 20, 12, tzinfo=UTC)), f"{EXPIRED} 2026-11-20"),
     "words": (
         {"tls.crt": "none", "tls.key": "none"},
-        "has a certificate or a key that can't be read (hint: PEM, without a passphrase)",
+        "has a certificate or a key that can't be read (hint: PEM, without a passphrase; RSA, EC or Ed25519)",
     ),
 }
 

@@ -5,7 +5,8 @@ A certificate is renewed by its Secret alone, since members read it again while 
 1. The new authority is *added* to what is trusted. Nothing is signed by it yet.
 2. Each Secret is told. What members trust is part of what their pods are made by, so that they are replaced as for any other change.
 3. Once every member trusts it, the new authority *signs*. Certificates are renewed in their time, or when somebody deletes them.
-4. An hour after the last one was, when every node has brought them to its pods, the old authority is *dropped*, which is rolled out as in 2.
+4. An hour after the last one was, when every node has brought them to its pods, the old authority is *dropped*, which is rolled out as in 2. Where members show another certificate only once they
+have restarted, that comes first, however long it takes: whoever showed one of an authority that nobody trusts would be shut out.
 
 A certificate that is gone or broken is issued at once. Where the authority's own key is gone, another authority is added beside the one that members trust. If certificates have to be issued while there is
 no key that members trust, they are cut off: all are ended, and come back on their volumes, which is the module's business.
@@ -80,10 +81,11 @@ class CertificateStep:
 
 @dataclass(frozen=True, slots=True)
 class Trusting:
-    """The users of the certificates: whether they form one cluster yet, and what each existing pod trusts."""
+    """The users of the certificates: whether they form one cluster yet, what each existing pod trusts, and whether each shows what its Secret holds, unless its node has yet to bring that."""
 
     is_formed: bool
     pods: tuple[frozenset[str], ...]
+    all_show: bool = True
 
     def all_trust(self, signer: str) -> bool:
         """Tell whether all of them trust a signer."""
@@ -191,7 +193,7 @@ def _changed(terms: CertificateTerms, tls: OwnTls, t: Trusting, ctx: Context) ->
             " trust it"
         )
         yield _on_authority(CertificateDo.ADD_AUTHORITY, aim, text, authority)
-    elif len(authority.trusted) > 1 and all(_is_settled(each, authority, ctx) for each in tls.own):
+    elif len(authority.trusted) > 1 and t.all_show and all(_is_settled(each, authority, ctx) for each in tls.own):
         text = f"remove from Secret {authority.name} the authority that signed none of the current certificates"
         yield _on_authority(CertificateDo.DROP_AUTHORITY, aim, text, authority)
 

@@ -1,6 +1,6 @@
 """Certificates: those that a Kafka issues itself, for its brokers and for the daemon, and those of Secrets that people make for listeners.
 
-Brokers restart for another certificate of their own, one at a time. Those of listeners they read again when they are told to: each shows which certificate it has, and where that isn't its Secret's any more, the broker is told, as
+Brokers restart for another certificate of their own, one at a time; until all of them have, the authority that signed the one before stays trusted. Those of listeners they read again when they are told to: each shows which certificate it has, and where that isn't its Secret's any more, the broker is told, as
 often as it takes, since its node brings a Secret to its pod within a minute or two.
 
 Pure: a state in, steps out.
@@ -8,7 +8,7 @@ Pure: a state in, steps out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kubectl_reconcile.module_api import (
     RENEWING,
@@ -28,7 +28,7 @@ from kubectl_reconcile.module_api import (
     trust_of,
 )
 from kubectl_reconcile.modules.kafka.access.listeners import refused_of
-from kubectl_reconcile.modules.kafka.situation import KafkaState
+from kubectl_reconcile.modules.kafka.situation import BrokerPod, KafkaState
 from kubectl_reconcile.modules.kafka.spec import KafkaSpec
 from kubectl_reconcile.modules.kafka.steps import Aim, KafkaDo, KafkaStep, stop, wait
 
@@ -61,10 +61,10 @@ def members_certificate(s: KafkaState) -> str:
     return text_at(s.access.tls, BROKER, "fingerprint")
 
 
-def certifying(s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
-    """Yield what is to be done about the Kafka's own certificates, and while there are none, that nobody can start."""
-    trusting = Trusting(s.is_formed, tuple(pod.trusted for pod in s.pods.values()))
+def certifying(s: KafkaState, templates: Mapping[int, str], ctx: Context) -> Iterator[KafkaStep]:
+    """Yield what is to be done about the Kafka's own certificates, and while there are none, that nobody can start; *templates* are the digests that pods are to have, by number."""
     tls = tls_of(s, ctx)
+    trusting = Trusting(s.is_formed, tuple(pod.trusted for pod in s.pods.values()), _all_show(s, templates, tls))
     if not s.is_formed:
         yield from taken(s, ctx)
     for each in certificate_steps(TERMS, tls, trusting, ctx):
@@ -79,21 +79,43 @@ def certifying(s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
         )
 
 
+def _all_show(s: KafkaState, templates: Mapping[int, str], tls: OwnTls) -> bool:
+    """Tell whether every broker began with the certificate that its Secret holds. Of one that leaves, or of a Secret that is somebody else's, nobody knows."""
+    return not tls.taken and all(pod.template == templates.get(number) for number, pod in s.pods.items())
+
+
 def taken(s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
     """Yield the Secrets that are somebody else's."""
     for name in tls_of(s, ctx).taken:
         yield stop(
-            f"Secret {name} exists and doesn't belong to this Kafka; it is left alone (hint: delete it, and it is recreated)", "SecretTaken"
+            f"Secret {name} exists and doesn't belong to this Kafka; it is left alone, and no broker restarts (hint: delete it, and it is recreated)", "SecretTaken"
         )  # fmt: skip
 
 
 def cut_off(s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
-    """Yield the pods that can't talk with anybody any more, since they don't trust who signs: they come back on their volumes, trusting it."""
-    signers = tls_of(s, ctx).signers
-    for number, pod in sorted(s.pods.items()):
-        if pod.trusted and not signers <= pod.trusted and not pod.is_going:
-            text = f"delete {pod.slot}, which trusts only authorities whose keys are lost; it comes back on its volume"
-            yield KafkaStep(KafkaDo.DELETE_POD, Aim.RECOVERING, text, pod.slot, "AuthorityLost", brokers=(number,))
+    """Yield the pods that can't talk with anybody any more, since they don't trust who signs: they come back on their volumes, trusting it.
+
+    Where one of them has no volume to come back on, none ends: to one another and to clients they talk as before, so a person decides.
+    """
+    tls = tls_of(s, ctx)
+    shut = [pod for _, pod in sorted(s.pods.items()) if pod.trusted and not tls.signers <= pod.trusted]
+    doomed = [pod.slot for pod in shut if _is_doomed(pod, s)]
+    if doomed:
+        yield stop(
+            f"the data of {', '.join(doomed)} would be lost with a restart: only authorities whose keys are lost are trusted there, and volume claims are terminating or gone;"
+            f" nothing is deleted (hint: put Secret {tls.authority.name} back from a copy; or delete these pods, whose data is then lost)", "AuthorityLost"
+        )  # fmt: skip
+    for pod in (each for each in shut if not each.is_going):
+        text = f"delete {pod.slot}, which trusts only authorities whose keys are lost; it comes back on its volume"
+        yield KafkaStep(KafkaDo.DELETE_POD, Aim.RECOVERING, text, pod.slot, "AuthorityLost", brokers=(pod.number,))
+
+
+def _is_doomed(pod: BrokerPod, s: KafkaState) -> bool:
+    """Tell whether a pod that is at work would take with it what its broker holds."""
+    volume = s.volumes.get(pod.number)
+    comes_back = volume is not None and not volume.is_going
+    is_over = pod.is_going or pod.has_ended or pod in s.unclaimed
+    return s.is_formed and not comes_back and not is_over
 
 
 def reloads(s: KafkaState) -> Iterator[KafkaStep]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -105,15 +106,19 @@ async def _certificates(names: Iterable[str], io: BrokerIo) -> dict[str, Any]:
     for name in names:
         values = await io.io.secret(name)
         worth = SECRET_ABSENT if values is None else await asyncio.to_thread(tls_worth, values, datetime.now(UTC))
-        told[name] = {"state": _unreadable(values or {}) if worth == SECRET_OK else worth}
+        told[name] = {"state": unreadable((values or {})["tls.key"]) if worth == SECRET_OK else worth}
     return told
 
 
-def _unreadable(values: Mapping[str, str]) -> str:
+def unreadable(key: str) -> str:
     """Return what keeps Kafka alone from reading a key that is of use, ok where nothing does."""
-    if "-----BEGIN PRIVATE KEY-----" in values.get("tls.key", ""):
-        return SECRET_OK
-    return "has a key that isn't PKCS#8, which is all that Kafka reads (hint: with cert-manager, privateKey.encoding: PKCS8; else openssl pkcs8 -topk8 -nocrypt)"
+    from kubectl_reconcile.certificates.given import is_rsa_or_ec  # noqa: PLC0415 - as above
+
+    if "-----BEGIN PRIVATE KEY-----" not in key:
+        return "has a key that isn't PKCS#8, which is all that Kafka reads (hint: with cert-manager, privateKey.encoding: PKCS8; else openssl pkcs8 -topk8 -nocrypt)"
+    if not is_rsa_or_ec(key):
+        return "has a key that is neither RSA nor EC, which is all that Kafka reads (hint: with cert-manager, privateKey.algorithm: ECDSA)"
+    return SECRET_OK
 
 
 async def shown_by(name: str, listeners: Iterable[ListenerWish], io: BrokerIo) -> dict[str, bool]:
@@ -131,6 +136,8 @@ async def _is_shown(name: str, each: ListenerWish, io: BrokerIo) -> bool | None:
             shown = await shown_on(stream)
     except SilentPodError:
         return None
+    except ssl.SSLError:  # it shows one that nobody can talk TLS with, and may read a better one
+        return False
     return shown == held if held and shown else None
 
 

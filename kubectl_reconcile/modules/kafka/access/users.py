@@ -1,7 +1,7 @@
 """Users: who logs in with a password, which stands in a Secret.
 
 Brokers tell who can log in, and never with which password. So the status notes of which version of a Secret a user was given the password; where the Secret has another one, the user is given its password again. Users that the spec doesn't
-name and never did are left alone. One that it named once is locked out, and stays: brokers of 4.3.1 lose all passwords when they start again after a user was deleted (seen).
+name and never did are left alone. One that it named once, by the status or else by the journal of actions, is locked out before others are let in, and stays: brokers of 4.3.1 lose all passwords when they start again after a user was deleted (seen).
 
 Pure: a spec and a state in, steps out.
 """
@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from kubectl_reconcile.modules.kafka.situation import KafkaState
     from kubectl_reconcile.modules.kafka.spec import KafkaSpec
 
-_DONE = re.compile(rf"({KafkaDo.SET_USER}|{KafkaDo.LOCK_USER})-(.+)-[0-9a-f]{{8}}")
-"""What is in the journal of users, by the keys of actions."""
 _USER = re.compile(r"[a-z0-9]([a-z0-9-]{0,32}[a-z0-9])?")
+_DONE = re.compile(rf"({KafkaDo.SET_USER}|{KafkaDo.LOCK_USER})-({_USER.pattern})-[0-9a-f]{{8}}")
+"""What is in the journal of users, by the keys of actions."""
 _MOST = 100
+"""So many users a spec names at most."""
+_MOST_NOTED = 10 * _MOST
+"""So many of those that a status names are asked for at once: those of the spec, and those of earlier ones that are still to be locked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def secret_of(ctx: Context, user: str) -> str:
 def users_named(tree: Any) -> list[str]:
     """Return the users that a spec or a status names, whatever it looks like."""
     names = (text_at(each, "name") for each in maps_in(tree))
-    return [name for name in names if _USER.fullmatch(name)][:_MOST]
+    return [name for name in names if _USER.fullmatch(name)][:_MOST_NOTED]
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -79,6 +82,7 @@ def users_named(tree: Any) -> list[str]:
 
 def user_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
     """Yield what it takes until those log in that the spec names, with the passwords of their Secrets, and those no more that it named once."""
+    yield from _locked_out(spec, s)
     for user in (each.name for each in spec.users):
         secret = secret_of(ctx, user)
         worth, version = s.access.worth(secret), s.access.version(secret)
@@ -93,15 +97,26 @@ def user_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaSt
                 KafkaDo.SET_USER, Aim.CHANGING, f"{what} {user} {'' if user in s.access.users else 'with '}the password of Secret {secret}",
                 _occasion(user, version), parameters={"secret": secret, "user": user}, holds={f"secrets.{secret}.version": version},
             )  # fmt: skip
+
+
+def _locked_out(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
+    for user, version in sorted(_left(spec, s).items()):
+        text = f"lock user {user} out, whom the spec doesn't name any more: its password becomes one that nobody knows"
+        yield KafkaStep(
+            KafkaDo.LOCK_USER, Aim.CHANGING, text, _occasion(user, version), parameters={"user": user}
+        )  # fmt: skip
+
+
+def _left(spec: KafkaSpec, s: KafkaState) -> dict[str, str]:
+    """Return who may still log in though the spec names them no more, each with the version of its Secret: by the status, as far as brokers know them, or by what was done since it was written, which says no version."""
     wanted = {each.name for each in spec.users}
-    for user in sorted({*s.access.noted} - wanted):
-        if user in s.access.users and not _is_locked_out(user, s):
-            text = (
-                f"lock user {user} out, whom the spec doesn't name any more: its password becomes one that nobody knows"
-            )
-            yield KafkaStep(
-                KafkaDo.LOCK_USER, Aim.CHANGING, text, _occasion(user, s.access.noted[user]), parameters={"user": user}
-            )
+    noted = {user: version for user, version in s.access.noted.items() if user in s.access.users}
+    done = (user for user, verb in _last_done(s).items() if verb == KafkaDo.SET_USER and user not in s.access.noted)
+    return {
+        user: version
+        for user, version in {**dict.fromkeys(done, ""), **noted}.items()
+        if user not in wanted and not _is_locked_out(user, s)
+    }
 
 
 def refused_users(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[tuple[str, str]]:
@@ -115,14 +130,9 @@ def refused_users(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[tupl
 def users_told(spec: KafkaSpec, s: KafkaState, ctx: Context) -> list[dict[str, str]]:
     """Return what a status says of users: those that have the password of their Secret, and those that are still to be taken away."""
     wanted = {each.name for each in spec.users}
-    left = {
-        user: version
-        for user, version in s.access.noted.items()
-        if user in s.access.users and not _is_locked_out(user, s)
-    }
     found: Mapping[str, str] = {
         **{user: version for user, version in s.access.noted.items() if user in wanted},
-        **{user: version for user, version in left.items() if user not in wanted},
+        **_left(spec, s),
         **{user: s.access.version(secret_of(ctx, user)) for user in wanted if _has(user, secret_of(ctx, user), s)},
     }
     return [
@@ -141,11 +151,12 @@ def _has(user: str, secret: str, s: KafkaState) -> bool:
 
 def _is_locked_out(user: str, s: KafkaState) -> bool:
     """Tell whether the last thing that was done to a user was to lock it out."""
-    last = ""
-    for key in s.done:
-        found = _DONE.fullmatch(key)
-        last = found[1] if found and found[2] == user else last
-    return last == KafkaDo.LOCK_USER
+    return _last_done(s).get(user) == KafkaDo.LOCK_USER
+
+
+def _last_done(s: KafkaState) -> dict[str, str]:
+    """Return what was done last to each user, as far back as the journal goes."""
+    return {found[2]: found[1] for key in s.done if (found := _DONE.fullmatch(key))}
 
 
 def _occasion(user: str, version: str) -> str:
@@ -160,5 +171,5 @@ def secrets_named(cr: Manifest) -> Select:
     ctx, found = Context("", "kafka", cr), []
     for tree in (map_at(cr, "spec"), map_at(cr, "status")):
         found += [text_at(each, "tls", "secretName") for each in maps_in(tree.get("listeners"))][:_MOST]
-    users = (secret_of(ctx, user) for user in users_named(map_at(cr, "spec").get("users")))
+    users = (secret_of(ctx, user) for user in users_named(map_at(cr, "spec").get("users"))[:_MOST])
     return Select(names=tuple(dict.fromkeys((*users, *(each for each in found if each)))))

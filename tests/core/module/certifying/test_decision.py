@@ -245,6 +245,11 @@ def test_the_old_authority_is_dropped(more, is_dropped):
     assert steps(FOLLOWED, settled, certificate(**{**SINCE_AN_HOUR, **more}), users=users) == expected
 
 
+def test_the_old_authority_stays_while_a_member_shows_what_it_had_before_however_long_that_takes():
+    users = Trusting(is_formed=True, pods=(BOTH,), all_show=False)
+    assert steps(FOLLOWED, certificate(**SINCE_AN_HOUR), users=users) == []
+
+
 # --- status ---------------------------------------------------------------------------------------
 
 
