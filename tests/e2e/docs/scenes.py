@@ -248,6 +248,11 @@ def somebody_scaled(world: World) -> None:
     world.kubectl("patch", "deployment", "web", "--type=merge", f"--patch={change}", "--field-manager=kubectl-edit")
 
 
+def rolled_out(world: World) -> None:
+    """All pods run that somebody asked for: until then a preview says that they don't."""
+    world.must("kubectl rollout status deployment web --timeout=300s")
+
+
 def back_in_sync(world: World) -> None:
     world.sync.change(suspend=False)
     world.sync.until_synced(world.git.sha())
@@ -472,7 +477,10 @@ BEFORE: dict[str, dict[str, Callable[[World], None]]] = {
         "kubectl reconcile grant shop": followed_by_a_daemon,
         "kubectl reconcile tree shop": back_in_sync,
     },
-    "docs/quick-start.md": {"kubectl reconcile create shop": daemon_runs},
+    "docs/quick-start.md": {
+        "kubectl reconcile diff -f hello --name hello --reasons": rolled_out,
+        "kubectl reconcile create shop": daemon_runs,
+    },
     "docs/many-teams.md": {"kubectl reconcile create shop": team_is_followed},
     "docs/disaster-recovery.md": {
         "kubectl reconcile suspend shop": resumed,

@@ -167,7 +167,9 @@ def test_green_takes_over_from_blue_once_it_is_ready(cluster, eventually):
     eventually(lambda: images(cluster) == {"web-blue": "web:1"}, "blue")
     put(cluster, parent("BlueGreen", "web", image="web:2"))
     eventually(lambda: images(cluster) == {"web-green": "web:2"}, "green alone")
-    assert cluster.get("Service", "web")["spec"]["selector"]["colour"] == "green"
+    eventually(
+        lambda: cluster.get("Service", "web")["spec"]["selector"]["colour"] == "green", "written beside the pods"
+    )
     eventually(
         lambda: (cluster.api.ask(path).get("status") or {}).get("active") == "green",
         "the hook's status is written after the pods",
