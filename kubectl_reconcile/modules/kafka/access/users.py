@@ -109,14 +109,14 @@ def _locked_out(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
 
 def _left(spec: KafkaSpec, s: KafkaState) -> dict[str, str]:
     """Return who may still log in though the spec names them no more, each with the version of its Secret: by the status, as far as brokers know them, or by what was done since it was written, which says no version."""
-    wanted = {each.name for each in spec.users}
-    noted = {user: version for user, version in s.access.noted.items() if user in s.access.users}
-    done = (user for user, verb in _last_done(s).items() if verb == KafkaDo.SET_USER and user not in s.access.noted)
-    return {
+    wanted, last = {each.name for each in spec.users}, _last_done(s)
+    done = {user: "" for user, verb in last.items() if verb == KafkaDo.SET_USER and user not in s.access.noted}
+    noted = {
         user: version
-        for user, version in {**dict.fromkeys(done, ""), **noted}.items()
-        if user not in wanted and not _is_locked_out(user, s)
+        for user, version in s.access.noted.items()
+        if user in s.access.users and last.get(user) != KafkaDo.LOCK_USER
     }
+    return {user: version for user, version in {**done, **noted}.items() if user not in wanted}
 
 
 def refused_users(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[tuple[str, str]]:
