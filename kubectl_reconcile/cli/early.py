@@ -12,9 +12,10 @@ import contextlib
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+
+from msgspec import Struct
 
 from kubectl_reconcile import cache_folder
 from kubectl_reconcile.cli.options.connection import Connection
@@ -26,8 +27,7 @@ from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError
 _NOT_ACCESS = frozenset({"request_timeout", "cache_dir", "debug", "verbosity"})
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A server that was asked what it has: in the event loop of *runner*, for whom these flags were given."""
 
     connection: Connection

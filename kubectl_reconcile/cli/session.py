@@ -11,12 +11,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.early import Asked, access_of, taken
 from kubectl_reconcile.cli.options.connection import Connection

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, ServerError
@@ -31,8 +32,7 @@ _V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscover
 _AGGREGATED = f"{_V2},{_V2BETA1},application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """One kind at one version: what it is called and where it lives."""
 
     gvk: GroupVersionKind
@@ -60,8 +60,7 @@ class Resource:
         return f"{self.plural}.{self.gvk.version}.{self.gvk.group}" if self.gvk.group else self.plural
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(Struct, frozen=True):
     """All resources in the server's order, and the ways to look one up."""
 
     resources: tuple[Resource, ...] = ()
@@ -235,8 +234,7 @@ class Discovery:
         return _Document(group, version, resources)
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
+class _Document(Struct, frozen=True):
     """What the server says of one group-version; *trouble* says why that may not be all."""
 
     group: str

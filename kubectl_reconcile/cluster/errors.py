@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Self
+
+from msgspec import Struct
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _LONGEST_MESSAGE = 4096
@@ -59,8 +60,7 @@ def _end_of_value(text: str, at: int) -> int:
     return min(at, len(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One entry of ``status.details.causes``: *field* (may be empty), machine-readable *reason*, *message*."""
 
     field: str
@@ -71,8 +71,7 @@ class Cause:
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+class Denial(Struct, frozen=True):
     """A right that somebody lacks. Prints as the RBAC rule that would grant it.
 
     *resource* is empty for a mere URL, which is then in *path*; *namespace* is empty for the whole cluster.

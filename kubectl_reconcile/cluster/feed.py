@@ -16,8 +16,9 @@ Pure: lists, events and writes in, changes out; asking the server is the cache's
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.selector import Selector
@@ -27,8 +28,7 @@ from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 _MOST_GONE = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(Struct, frozen=True):
     """What to hold: the objects of a resource, narrowed by label selector, namespace and name (empty: all).
 
     They are asked for as *user* (empty: as whoever the cache's client is).
@@ -57,8 +57,7 @@ class EventKind(StrEnum):
     """It is gone, or no longer matches the feed's selector."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One change of a feed; *own* tells changes that we wrote ourselves from those the server told us.
 
     *after_gap* says that a list has shown it, so that what came before it may never have been told.
@@ -73,8 +72,7 @@ class Event:
     after_gap: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class FeedContents:
+class FeedContents(Struct, eq=False):
     """What is known of one feed. Each method takes one piece of news and returns the resulting changes.
 
     *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: forever). *keeps* tells which

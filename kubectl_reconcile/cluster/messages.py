@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
@@ -62,8 +63,7 @@ class Request:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A successful answer (2xx, or 304 to an *etag*) as it came."""
 
     status: int

@@ -18,8 +18,9 @@ import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import (
@@ -58,8 +59,7 @@ _LASTING = (NotFound, Forbidden, Unauthorized)
 _INITIAL_END = "k8s.io/initial-events-end"
 
 
-@dataclass(slots=True, eq=False)
-class Reflector:
+class Reflector(Struct, eq=False):
     """A feed, and how following it goes. *asked*: the failure is from before somebody asked to try again.
 
     *expected* is the version of an own write that the watch has yet to tell, *is_silent* that the last watch told nothing, not even its end. *changed* is called with what happened to its objects, *turned* whenever it becomes synced or fails.

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9_.-]*"
@@ -21,8 +22,7 @@ _REQUIREMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Requirement:
+class _Requirement(Struct, frozen=True):
     """A key with the values it may have: *negated* turns that around; *values* None stands for any."""
 
     key: str
@@ -35,8 +35,7 @@ class _Requirement:
         return met != self.negated
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True):
     """A parsed selector; the empty one selects everything."""
 
     requirements: tuple[_Requirement, ...] = ()

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from sys import intern
 from typing import Any, Generic, Self, TypeVar
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.errors import NotHeld
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, controller_of
@@ -31,8 +32,7 @@ _MOST_NOTED = 2048
 """How many changes of a table are known at least, one by one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredObject:
+class StoredObject(Struct, frozen=True, eq=False):
     """One live object: what is looked up of it, and all of it as *raw* JSON, empty for a bare one."""
 
     ref: ObjectRef
@@ -309,15 +309,13 @@ class Table:
         self._base, self._recent, self._view = _Base(objects), {}, None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CacheMoment:
+class CacheMoment(Struct, frozen=True, eq=False):
     """How long the journals of some kinds were when a snapshot was taken."""
 
     lengths: Mapping[GroupKind, tuple[tuple[Journal, int], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class CacheSnapshot:
+class CacheSnapshot(Struct, frozen=True):
     """All cached objects at one moment. Asking it costs no request, and it never changes.
 
     Where feeds overlap, the newest state of an object counts that is whole. Results are sorted by reference.

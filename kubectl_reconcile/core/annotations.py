@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.other_tools.translation import NOTHING, PREFIXES, Aspect, Translation, translation
@@ -122,8 +123,7 @@ class WrittenBy(StrEnum):
     DAEMON = "the daemon"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One name: where it stands, on which objects, who writes it, which values it has, and what it is for.
 
     *former* is what it was called before.
@@ -244,8 +244,7 @@ def renamed(manifest: Manifest) -> Iterator[str]:
 # --- what an object asks for --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """An annotation whose value can't be meant: what is wrong, and what to do."""
 
     name: str
@@ -253,8 +252,7 @@ class Fault:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemberOptions:
+class MemberOptions(Struct, frozen=True):
     """What an object's annotations ask for; the rows of `TABLE` say what each means.
 
     *replace* and *conflicts* are None where the Sync decides. *source* is empty unless it is a clean relative path. In *depends_on*

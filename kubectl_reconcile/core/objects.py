@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Self, TypeAlias
 
+from msgspec import Struct
+
 Manifest: TypeAlias = Mapping[str, Any]
 """Wire JSON of one object. Treat it as frozen: producers never mutate it after handing it out."""
 
@@ -146,8 +148,7 @@ class Severity(StrEnum):
     """It is used as it is, though most likely meant otherwise: nothing waits for it, and the Sync is still Ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something wrong in the source. Problems are data: one never hides the rest.
 
     *path* is relative to the repository or folder, *line* counts from 1 (0: the whole file). Where not *in_source*, it

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -21,8 +22,7 @@ _FILE = "100644"
 _PUSH_TIMEOUT_S = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class FilesCommit:
+class FilesCommit(Struct, frozen=True):
     """Where to put files: onto *branch* of the repository at *url*, on top of the commit *parent*; *signed* by whoever is at the keyboard."""
 
     url: str

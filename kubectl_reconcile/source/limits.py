@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.manifests.files import IGNORE_FILE, MOST_IGNORE_BYTES, MOST_IGNORE_FILES
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES
@@ -66,8 +67,7 @@ def too_much(where: str, what: str, *ways: str) -> SourceError:
     return SourceError(SourceFault.REFUSED, f"{where}: {what}", ", or ".join(way for way in ways if way))
 
 
-@dataclass(slots=True)
-class IgnoreTexts:
+class IgnoreTexts(Struct):
     """The ignore files of the source at *where*, by folder, held while they are few and small enough."""
 
     where: str
@@ -92,8 +92,7 @@ class IgnoreTexts:
             raise too_much(self.where, f"{this} more than {MOST_IGNORE_BYTES // MEBIBYTE} MiB of ignore files", merge)
 
 
-@dataclass(frozen=True, slots=True)
-class GitLimits:
+class GitLimits(Struct, frozen=True):
     """Ceilings.
 
     Of each git process: *memory_bytes* of data, *seconds* by the clock and of a processor, and *said_bytes* that it, or the server

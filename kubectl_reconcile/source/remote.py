@@ -26,6 +26,8 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from msgspec import Struct
+
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 
@@ -75,8 +77,7 @@ _SCP = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9A-Fa-f:.]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A repository that is safe to hand to git: *url* is checked and free of credentials.
 
     Make one with ``Repository.of``. Where it *stays*, a server that redirects to another address isn't followed.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.source.cloned.clone import Clone
@@ -22,8 +23,7 @@ _SUBMODULE = "160000"
 _PUSH_TIMEOUT_S = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreCommit:
+class RestoreCommit(Struct, frozen=True):
     """What to take back: *path* on *branch* (empty: the default branch) to what it held at *sha*, by a commit that is signed if *signed*."""
 
     url: str

@@ -10,10 +10,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
 from weakref import WeakSet, WeakValueDictionary
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.source.asking.question import Asking
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -40,8 +41,7 @@ class RefKind(StrEnum):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """What to follow in a repository."""
 
     kind: RefKind = RefKind.ANY
@@ -79,8 +79,7 @@ class Ref:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteRef:
+class RemoteRef(Struct, frozen=True):
     """Where a ref is on the server: its full *name*, its commit, and the annotated *tag* in between, if any. A commit is its own name."""
 
     name: str
@@ -97,8 +96,7 @@ def _names_of(name: str) -> list[str]:
     return [f"refs/heads/{name}", f"refs/tags/{name}^{{}}", f"refs/tags/{name}", f"refs/{name}"]
 
 
-@dataclass(frozen=True, slots=True)
-class RefsAnswer:
+class RefsAnswer(Struct, frozen=True):
     """What the server said: the commit of each ref *found* among those *asked* for, as of *begun_s* (monotonic); or the *failure*."""
 
     begun_s: float = float("-inf")

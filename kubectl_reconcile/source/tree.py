@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.manifests.files import (
     IGNORE_FILE,
@@ -37,8 +39,7 @@ Entry = tuple[str, str, str]
 """Mode, id and path of a file, a folder or a link."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFiles:
+class ListedFiles(Struct, frozen=True):
     """The *revision* of a commit at a path, and what those of others are told by: the folder that is there, and ignore files *above* it.
 
     *is_plain*: no file in it says anything of another. It has so many *entries*, folders with them, and so many *files*.

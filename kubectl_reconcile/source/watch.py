@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from msgspec import Struct
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
@@ -31,8 +31,7 @@ Consulted = Callable[[], Mapping[str, TreeEntry]]
 """What was consulted for the newest rendering, by path from the top of the working tree; nothing where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """What is watched: a *location* in the working tree at *top*, a file if *alone*, and what was *consulted* to render it."""
 
     location: Path

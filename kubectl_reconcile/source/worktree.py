@@ -21,9 +21,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.files import (
     IGNORE_FILE,
@@ -258,8 +260,7 @@ class WorktreeSource:
         return blob_id
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamp:
+class _Stamp(Struct, frozen=True):
     """What moves whenever somebody writes to a file."""
 
     size: int
@@ -300,8 +301,7 @@ def _not_there(location: Path, error: Exception) -> SourceError:
 # ------------------------------------------------------------------------------------- walking
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     files: dict[str, Path] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renderers: list[str] = field(default_factory=list)

@@ -1,11 +1,11 @@
 """What objects say to Helm and Argo CD: what it becomes here, and what is said where it means nothing."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import HookPoint, MemberOptions
 from kubectl_reconcile.core.objects import Problem, Severity

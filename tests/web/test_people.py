@@ -5,9 +5,9 @@ import json
 import logging
 import re
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.operate import page_in_cluster
 from kubectl_reconcile.cli.operate.page_address import origins_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from kubectl_reconcile.cli.change import grant
 from kubectl_reconcile.cli.inspect import status
@@ -30,8 +30,7 @@ from kubectl_reconcile.source.errors import SourceError
 _PROBLEMS_SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
-class CreateOptions:
+class CreateOptions(Struct, frozen=True):
     """The Sync that is wanted, and how to go about it."""
 
     name: str

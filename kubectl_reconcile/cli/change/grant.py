@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.inspect.status import short
 from kubectl_reconcile.cli.options.connection import Connection
@@ -37,8 +38,7 @@ _TOLD = {Op.CREATE: "created", Op.UPDATE: "updated", Op.DELETE: "deleted"}
 _TONES = {Op.CREATE: Tone.ADDED, Op.UPDATE: Tone.WARNING, Op.DELETE: Tone.REMOVED, Op.UNCHANGED: Tone.ASIDE}
 
 
-@dataclass(frozen=True, slots=True)
-class GrantOptions:
+class GrantOptions(Struct, frozen=True):
     """What to give, and how to go about it."""
 
     origin: Origin

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cli.change import suspend
 from kubectl_reconcile.cli.change.sync import sync as sync_now
@@ -132,8 +133,7 @@ def _entry(entry: HistoryEntry) -> dict[str, Any]:
 # --- rollback ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(Struct, frozen=True):
     """A rollback that was looked at: to which commit, and what that would do."""
 
     live: Manifest

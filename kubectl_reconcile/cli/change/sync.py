@@ -14,9 +14,10 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.inspect import diff, status
 from kubectl_reconcile.cli.options.connection import Connection
@@ -59,8 +60,7 @@ _PATIENCE_S = 10.0
 _RESULTS = {"", "name", "json", "yaml"}
 
 
-@dataclass(frozen=True, slots=True)
-class SyncOptions:
+class SyncOptions(Struct, frozen=True):
     """How the user wants it done. *yes* answers every question."""
 
     origin: Origin

@@ -6,10 +6,10 @@ import asyncio
 import functools
 import importlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 import click
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin

@@ -7,10 +7,10 @@ import functools
 import json
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus
@@ -22,8 +22,7 @@ from kubectl_reconcile.engine.sync.session import Session
 _NARROWEST = 40
 
 
-@dataclass(frozen=True, slots=True)
-class EventsOptions:
+class EventsOptions(Struct, frozen=True):
     """Which events are meant, and how they are shown."""
 
     sync: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cli.change import history as history_verb
 from kubectl_reconcile.cli.inspect import events as events_verb
@@ -40,8 +41,7 @@ _PLACE = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>\d+)(?=: )")
 _ONLY_PROGRAMS = frozenset({"before", "after", "delta", "fingerprint"})
 
 
-@dataclass(frozen=True, slots=True)
-class PageDocuments:
+class PageDocuments(Struct, frozen=True):
     """The documents of the page. Values of Secrets are in none of them."""
 
     def row(self, sync: Manifest) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.operate.page_documents import PageDocuments
 from kubectl_reconcile.cluster.client import Client

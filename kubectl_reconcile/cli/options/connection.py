@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from kubectl_reconcile.cli.options.flags import cluster_options, common_flags, given
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """What the common flags say: the cluster to talk to, and where to keep what is learned of it."""
 
     flags: Mapping[str, Any]

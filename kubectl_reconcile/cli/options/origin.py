@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.options.flags import given
 from kubectl_reconcile.cli.options.selection import is_path
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where desired state comes from: a Sync by *name*, a *file* (or folder), or a *repo*. At most one is set.
 
     With *file* and *repo*, *name* is the Sync under which the objects are kept; empty for a mere preview. A Sync

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from kubectl_reconcile.cli.options.flags import Command, colour, given
 
@@ -49,8 +49,7 @@ def output(*formats: str, default: str | None = None) -> Callable[[Command], Com
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(Struct, frozen=True):
     """How a plan is to be shown."""
 
     output: str = "diff"

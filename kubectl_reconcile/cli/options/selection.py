@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from msgspec import Struct
 
 from kubectl_reconcile.cli.options.flags import given
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """Which objects are meant, in the user's words; nothing given means all."""
 
     objects: tuple[str, ...] = ()

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.plan import Change

@@ -15,7 +15,8 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cli.output.results import DONE, result_line
 from kubectl_reconcile.cli.output.terminal import Line, Terminal, Tone, line
@@ -37,16 +38,14 @@ _WAITS = frozenset({Op.REPLACE, Op.ACT})
 """Changes that wait for something in the middle: how long one takes says nothing about how fast the server writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
+class Busy(Struct, frozen=True):
     """Something under way: since when (on the same clock as the board's), and what is known of it."""
 
     since_s: float
     note: str = ""
 
 
-@dataclass(slots=True)
-class Writes:
+class Writes(Struct):
     """How fast the server writes: so many requests in so many seconds in which at least one was under way.
 
     Time in which nothing is written, as while a wave waits for health, is no part of it.
@@ -67,8 +66,7 @@ class Writes:
         return self.busy_s / self.number * objects if self.number >= _ENOUGH else None
 
 
-@dataclass(frozen=True, slots=True)
-class SyncProgress:
+class SyncProgress(Struct, frozen=True):
     """How far a sync is, in objects. *left_s* is how long writing may take yet, None where nothing tells."""
 
     total: int
@@ -112,8 +110,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) < width else f"{text[: max(width - 2, 1)]}…"
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """Tells each result as it comes, and remembers how each object ended: what was made and then changed was made."""
 
     out: Terminal

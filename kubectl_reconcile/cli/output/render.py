@@ -14,10 +14,11 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from textwrap import shorten
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cli.output.ages import age_of
 from kubectl_reconcile.cli.output.data.yamltext import dump
@@ -58,8 +59,7 @@ _TONES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PlanView:
+class PlanView(Struct, frozen=True):
     """What of a plan to show. *now* is RFC 3339; ages count back from it. *scan* says which findings to show, if any."""
 
     now: str

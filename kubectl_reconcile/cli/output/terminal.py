@@ -17,9 +17,10 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import IO, NamedTuple
+
+from msgspec import Struct
 
 # Controls; surrogates; what YAML calls unprintable; and characters that are invisible or turn the
 # direction of text, by which a name can look like another. A tab moves the cursor and no more: it stays.
@@ -89,8 +90,7 @@ def line(text: str, tone: Tone = Tone.PLAIN) -> Line:
     return (Span(text, tone),)
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Struct, frozen=True):
     """How to write to standard output, or with *is_stderr* to standard error.
 
     *width* is None where no person's screen limits a line.

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Self
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class TlsFlags:
+
+class TlsFlags(Struct, frozen=True):
     """What the flags say about TLS: files of the user's own, and how far the server is to be trusted."""
 
     certificate_authority: str | None = None
@@ -20,8 +21,7 @@ class TlsFlags:
     tls_server_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ImpersonationFlags:
+class ImpersonationFlags(Struct, frozen=True):
     """Whom the flags say to act as.
 
     *as_user* alone tells None (no impersonation) from empty (refused, since it would fall back to our own rights).
@@ -56,4 +56,4 @@ class Access:
 
 def _taken(flags: dict[str, Any], part: type[TlsFlags | ImpersonationFlags]) -> dict[str, Any]:
     """Take the flags that *part* holds out of *flags*."""
-    return {each.name: flags.pop(each.name) for each in fields(part) if each.name in flags}
+    return {name: flags.pop(name) for name in part.__struct_fields__ if name in flags}

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from kubectl_reconcile.cluster.access import kubeconfig
 from kubectl_reconcile.cluster.access.credentials import (
     NEVER,
@@ -146,8 +148,7 @@ async def _kubeconfig_route(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolved:
+class _Resolved(Struct, frozen=True):
     """What the cluster and the user of a kubeconfig come to."""
 
     host: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import ObjectRef, Problem, place_of
 from kubectl_reconcile.core.planning.plan import Change, Hold
@@ -29,8 +30,7 @@ _OF_ONE_FILE = 5
 """How many sentences a message has for one file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """An object that isn't as it should be, where it is written down (``file:line``, may be empty), and why."""
 
     ref: ObjectRef

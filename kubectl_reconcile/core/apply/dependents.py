@@ -15,7 +15,8 @@ Pure: it is told what happened, and says what follows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import HookPoint
 from kubectl_reconcile.core.apply.results import Result, ResultState
@@ -24,8 +25,7 @@ from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What is waited for before a wave: *pending* must be healthy, or where the wave only *deletes*, gone."""
 
     wave: int
@@ -34,8 +34,7 @@ class Entry:
     deletes: bool
 
 
-@dataclass(slots=True)
-class RunProgress:
+class RunProgress(Struct):
     """How far a run of *plan* has come.
 
     *failed* says why, by object; *done* is what succeeded in waves that are over, *healthy* what was waited for and is fine.

@@ -9,8 +9,10 @@ Pure: values only.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
@@ -32,8 +34,7 @@ class ResultState(StrEnum):
     """A provisional run would have created it, and something of its name is there: that is as it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """How one change ended. *live* is the server's answer without its managedFields, None where there is none.
 
     *wrote* is False where the server found nothing to do. *denied* tells that it is a right that is missing.

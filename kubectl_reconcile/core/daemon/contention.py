@@ -18,8 +18,9 @@ import hashlib
 import json
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import PREFIX
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
@@ -39,8 +40,7 @@ _MARKS = (PREFIX, "applyset.kubernetes.io/", "app.kubernetes.io/instance")
 _Place: TypeAlias = tuple[ObjectRef, FieldPath]
 
 
-@dataclass(slots=True)
-class _Rounds:
+class _Rounds(Struct):
     """When one field was given the same value, and by whom it was overwritten last."""
 
     value: str
@@ -50,30 +50,26 @@ class _Rounds:
         return sum(1 for at_s in self.times_s if now_s - at_s <= WINDOW_S)
 
 
-@dataclass(frozen=True, slots=True)
-class _BackedOff:
+class _BackedOff(Struct, frozen=True):
     contention: Contention
     item: ObjectRef
     until_s: float
     length_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class ContentionBegun:
+class ContentionBegun(Struct, frozen=True):
     """A field is left to somebody else from now on."""
 
     contention: Contention
 
 
-@dataclass(frozen=True, slots=True)
-class ContentionSettled:
+class ContentionSettled(Struct, frozen=True):
     """A field that was left to somebody else is as we want it."""
 
     contention: Contention
 
 
-@dataclass(slots=True)
-class ContentionTracker:
+class ContentionTracker(Struct):
     """All contentions of one daemon. Informed of what is about to be written and of what was, it says what to leave."""
 
     _rounds: dict[_Place, _Rounds] = field(default_factory=dict)

@@ -9,16 +9,16 @@ Pure: time is an argument.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon.pass_events import ForgetFailures, LookAgain, Retry, Scope
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
 from kubectl_reconcile.core.objects import ObjectRef
 
 
-@dataclass(frozen=True, slots=True)
-class CrApplied:
+class CrApplied(Struct, frozen=True):
     """A pass over a CR is done; *faults* are sentences on what went wrong, *requeue_after_s* is when its module wants another, *is_urgent* whether somebody waits for that."""
 
     faults: tuple[str, ...] = ()
@@ -29,21 +29,18 @@ class CrApplied:
     duration_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CrFailed:
+class CrFailed(Struct, frozen=True):
     """A pass over a CR came to nothing; *is_crash* where that is a fault of this program."""
 
     message: str
     is_crash: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CrInterrupted:
+class CrInterrupted(Struct, frozen=True):
     """The daemon was told to end, or the CR became another replica's, in the middle of a pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """Count that a pass wrote, so that one that always does is made to wait."""
 
     is_urgent: bool = False
@@ -76,8 +73,7 @@ READ_AGAIN_S: Final = 3.0
 """How many seconds apart."""
 
 
-@dataclass(slots=True)
-class ReadingTimes:
+class ReadingTimes(Struct):
     """When custom resources are looked at whose modules read all of their namespace, where something changes all the time: soon, and then some seconds apart.
 
     Times are of the monotonic clock.

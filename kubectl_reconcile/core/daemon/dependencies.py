@@ -10,10 +10,11 @@ Pure: it is informed of Syncs as they come and go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.plan import set_id_of
@@ -31,8 +32,7 @@ class _Moment(Enum):
 _Step: TypeAlias = tuple[_Moment, ObjectRef]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """What of a Sync decides who waits for whom; *above* is the set whose member it is."""
 
     depends_on: tuple[ObjectRef, ...]
@@ -41,8 +41,7 @@ class _Known:
     above: str
 
 
-@dataclass(slots=True)
-class DependencyGraph:
+class DependencyGraph(Struct):
     """All Syncs that are known, and who of them waits for whom."""
 
     _known: dict[ObjectRef, _Known] = field(default_factory=dict)

@@ -9,8 +9,9 @@ Pure: values only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
@@ -60,7 +61,7 @@ def without_drift(made: Plan, known: Drift, *, is_new: bool) -> tuple[Plan, Drif
             changes.append(change.gated(held=True))
         else:
             changes.append(change)
-    return replace(made, changes=tuple(changes)), left
+    return made.with_changes(changes), left
 
 
 def _is_drift_alone(change: Change, known: Drift) -> bool:

@@ -9,7 +9,8 @@ Pure: what is ours is asked of the caller, and remembered until the share change
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon.watch_events import ItemIndex
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
@@ -20,8 +21,7 @@ from kubectl_reconcile.core.resources.sync import SYNC
 _BY_ALL = frozenset({SYNC.group_kind, CRD, NAMESPACE, *RIGHTS})
 
 
-@dataclass(slots=True)
-class Holding:
+class Holding(Struct):
     """What to hold: *is_ours* tells whether a Sync is in our share, *has_module* whether a kind has a module."""
 
     index: ItemIndex

@@ -23,9 +23,10 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self, TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.resources.credential_scope import Address, NoAddressError
 
@@ -47,8 +48,7 @@ def host_of(url: str) -> str:
     return f"{address.scheme}://{address.host}:{address.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One job; *number* is its own, *who* it is for may have had others before."""
 
     number: int
@@ -58,8 +58,7 @@ class Job:
     is_urgent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LaneLimits:
+class LaneLimits(Struct, frozen=True):
     """How many jobs of a lane may run at a time: altogether, of one host and of one tenant."""
 
     slots: int
@@ -86,16 +85,14 @@ class Lane(StrEnum):
     """It took long last time, or takes long now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """The job is to begin."""
 
     job: Job
     lane: Lane
 
 
-@dataclass(frozen=True, slots=True)
-class BreakOff:
+class BreakOff(Struct, frozen=True):
     """The job is to be ended, and to be added again once it has."""
 
     job: Job
@@ -107,8 +104,7 @@ _Entry: TypeAlias = tuple[int, int, Job]
 """A job that waits, after its rank and its number of arrival."""
 
 
-@dataclass(slots=True)
-class _Slots:
+class _Slots(Struct):
     """One lane: who waits, by host and tenant, and who runs."""
 
     limits: LaneLimits

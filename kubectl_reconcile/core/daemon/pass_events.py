@@ -9,9 +9,10 @@ Pure: values only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.objects import ObjectRef
@@ -23,8 +24,7 @@ from kubectl_reconcile.core.resources.verification import Verification
 # --- events that come from outside --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterFacts(Struct, frozen=True):
     """What a decision needs to know of the cluster and the queue, as of now.
 
     *waits* says what of another Sync must come true first; empty where nothing must, or nobody asked: it is looked up only where
@@ -44,8 +44,7 @@ class ClusterFacts:
     is_current: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TurnCame:
+class TurnCame(Struct, frozen=True):
     """It is this Sync's turn; *is_asked* tells that somebody waits for an answer."""
 
     sync: Sync
@@ -53,99 +52,83 @@ class TurnCame:
     is_asked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SourceDue:
+class SourceDue(Struct, frozen=True):
     """The source may be due in the middle of a pass, which waits for health and so may take long."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceCurrent:
+class SourceCurrent(Struct, frozen=True):
     """Somebody else who follows the same repository was told that the source is where it was read."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpecInvalid:
+class SpecInvalid(Struct, frozen=True):
     """The Sync can't be meant as it is written."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectsChanged:
+class ObjectsChanged(Struct, frozen=True):
     """These members changed in the cluster, or came or went, and not by our own hand."""
 
     refs: frozenset[ObjectRef]
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
+class Pushed(Struct, frozen=True):
     """Somebody says that the source has news."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceMoved:
+class SourceMoved(Struct, frozen=True):
     """Another Sync of the same repository has seen that what this one follows has moved."""
 
 
-@dataclass(frozen=True, slots=True)
-class KindsChanged:
+class KindsChanged(Struct, frozen=True):
     """The cluster serves other kinds than before, or other schemas of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Struct, frozen=True):
     """A person ended the contention over fields: they are to be written again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Approved:
+class Approved(Struct, frozen=True):
     """A person let through what is held."""
 
 
-@dataclass(frozen=True, slots=True)
-class DependencyChanged:
+class DependencyChanged(Struct, frozen=True):
     """Another Sync came, went or got another status."""
 
     ref: ObjectRef
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceCame:
+class NamespaceCame(Struct, frozen=True):
     """A namespace was made."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class RightsChanged:
+class RightsChanged(Struct, frozen=True):
     """Accounts, roles or bindings were written or went."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationRenamed:
+class AnnotationRenamed(Struct, frozen=True):
     """An object carries an annotation by the name of an earlier version; nothing follows but that it is told."""
 
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class HealthChanged:
+class HealthChanged(Struct, frozen=True):
     """The members of a Sync are healthy, on their way, or broken (*reason*) otherwise than before."""
 
     reason: str
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(Struct, frozen=True):
     """The Sync is gone, follows nothing any more, or is another replica's: what was known of it may be old by its return."""
 
 
 # --- events that are results of instructions ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRead:
+class SourceRead(Struct, frozen=True):
     """The source answered; *is_news* tells that it asks for something else than before, or is signed otherwise.
 
     *verification* is whose signature it has, where the Sync asks for that. *was_passed* tells that the status says of this
@@ -157,8 +140,7 @@ class SourceRead:
     was_passed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFailed:
+class SourceFailed(Struct, frozen=True):
     """The source can't be read, and *reason* says whose fault that is; or by *verification*, nothing of it may be applied."""
 
     message: str
@@ -166,15 +148,13 @@ class SourceFailed:
     verification: Verification | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MembersChecked:
+class MembersChecked(Struct, frozen=True):
     """Whether all members are in the caches."""
 
     are_there: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PlanMade:
+class PlanMade(Struct, frozen=True):
     """A plan was made; *members* are those that a file explains, *applied_revision* is what the status says was applied last.
 
     *contention_changed* tells that other fields than before are left to others; *was_told_anew* that a chart was rendered again, by what it
@@ -188,8 +168,7 @@ class PlanMade:
     was_told_anew: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """A plan was carried out. *written* are the changes that wrote something, *has_failed* tells that some could not be.
 
     *missing_namespaces* are those in which objects were refused, for want of them if they come only later.
@@ -202,13 +181,11 @@ class Applied:
     duration_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class PassInterrupted:
+class PassInterrupted(Struct, frozen=True):
     """The daemon was told to end, or the Sync became another replica's, in the middle of a pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassFailed:
+class PassFailed(Struct, frozen=True):
     """A pass came to nothing; *is_answer* tells whether whoever asked need not be answered by a further one."""
 
     reason: ConditionReason
@@ -216,8 +193,7 @@ class PassFailed:
     is_answer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RetryScheduled:
+class RetryScheduled(Struct, frozen=True):
     """What failed is tried again after a while."""
 
     retry: Retry
@@ -233,8 +209,7 @@ Event: TypeAlias = (
 # --- instructions -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSource:
+class ReadSource(Struct, frozen=True):
     """Ask the source for news, beside all else: ``SourceRead`` or ``SourceFailed``. Credentials are read again where it is *opened*.
 
     That is at first, after a failure, and whenever somebody asks for a sync; who does may wait for it (*is_awaited*). An answer
@@ -246,13 +221,11 @@ class ReadSource:
     since_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CheckMembers:
+class CheckMembers(Struct, frozen=True):
     """See whether all members are in the caches: ``MembersChecked``."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanSet:
+class PlanSet(Struct, frozen=True):
     """Plan the whole set: ``PlanMade``. One that *is_earlier* is as it was let through before this daemon began.
 
     *unseen*: what is new is planned without a look whether something of its name is there.
@@ -262,15 +235,13 @@ class PlanSet:
     unseen: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PlanObjects:
+class PlanObjects(Struct, frozen=True):
     """Plan these members alone: ``PlanMade``."""
 
     refs: frozenset[ObjectRef]
 
 
-@dataclass(frozen=True, slots=True)
-class ApplySet:
+class ApplySet(Struct, frozen=True):
     """Carry out the plan of the whole set, and record what it holds: ``Applied`` or ``PassInterrupted``.
 
     Where it was made *unseen* the server judges what is new; where it finds something there, that is looked at and planned again.
@@ -282,8 +253,7 @@ class ApplySet:
     announced: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyObjects:
+class ApplyObjects(Struct, frozen=True):
     """Carry out the plan of some members: ``Applied`` or ``PassInterrupted``."""
 
     plan: Plan
@@ -304,8 +274,7 @@ class Scope(StrEnum):
     """A pass that broke off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(Struct, frozen=True):
     """Write how it went onto the Sync, and which request that answers."""
 
     report: Report
@@ -313,8 +282,7 @@ class Tell:
     answers: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Struct, frozen=True):
     """Try again after a delay that grows with each failure up to *cap_s*: ``RetryScheduled``."""
 
     scope: Scope
@@ -323,39 +291,34 @@ class Retry:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetFailures:
+class ForgetFailures(Struct, frozen=True):
     """All went well, or what may fix a failure has come: the next failure is the first, which is tried again soon.
 
     What has come isn't always in force when a watch shows it: the API server's authorizer takes a new binding from a watch of its own.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class LookAgain:
+class LookAgain(Struct, frozen=True):
     """Have another turn, at the earliest after so many seconds."""
 
     priority: Priority
     after_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class DriftPutBack:
+class DriftPutBack(Struct, frozen=True):
     """Count and tell that drift was corrected."""
 
     ref: ObjectRef
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotePutBack:
+class NotePutBack(Struct, frozen=True):
     """Note on the Sync what drift was corrected in a pass."""
 
     put_back: tuple[DriftPutBack, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DriftLeft:
+class DriftLeft(Struct, frozen=True):
     """Report drift that is left alone."""
 
     ref: ObjectRef

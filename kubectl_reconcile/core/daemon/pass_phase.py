@@ -6,9 +6,11 @@ Pure: values only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.daemon.drift import Drift
 from kubectl_reconcile.core.daemon.source_state import SourceState
@@ -34,8 +36,7 @@ class InvariantError(AssertionError):
     """A state that can't be; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassState:
+class PassState(Struct, frozen=True):
     """One Sync between two events. *sync* is None as long as nothing is known: then all else is as it is at first.
 
     *is_due* tells that the set is, from *retry_s* on. *members* are those that a file explains; *dirty* ones changed in the

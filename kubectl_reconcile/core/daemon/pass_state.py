@@ -53,8 +53,9 @@ Pure: time is an argument, in seconds of a clock that only goes forward.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, TypeAlias
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.drift import (
@@ -78,9 +79,7 @@ SOON_S = 0.05
 
 _SHORTEST_CAP_S = 5.0
 _NO_DRIFT: Final[Drift] = {}
-_REFUSED = frozenset(
-    {ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE, ConditionReason.PROBLEMS}
-)
+_REFUSED = {ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE, ConditionReason.PROBLEMS}
 """How passes end of which something may have been refused for want of rights; what a chart looks up is a problem then."""
 
 
@@ -346,7 +345,7 @@ def _objects_planned(state: PassState, event: on.PlanMade) -> Step:
         state, instructions = _due(state), (on.LookAgain(Priority.DRIFT, DEBOUNCE_S),)
     if _sync(state).drift is not DriftPolicy.CORRECT:
         drift, news = drift_after(made.changes, state.drift)
-        state, made = replace(state, drift=drift), replace(made, changes=tuple(filter(is_mere_ownership, made.changes)))
+        state, made = replace(state, drift=drift), made.with_changes(filter(is_mere_ownership, made.changes))
         instructions += tuple(on.DriftLeft(ref, note) for ref, note in news)
     return state, (*instructions, on.ApplyObjects(made))
 

@@ -16,7 +16,8 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
@@ -25,8 +26,7 @@ from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import Sync
 
 
-@dataclass(frozen=True, slots=True)
-class Remains:
+class Remains(Struct, frozen=True):
     """What is left of a set after all was deleted that could be.
 
     *refused* are objects that the account may not delete, *unlisted* says which kinds it may not list. *going* are those
@@ -39,8 +39,7 @@ class Remains:
     failing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalEnding:
+class RemovalEnding(Struct, frozen=True):
     """What follows: the Sync stays as *report* says, or goes where there is none, and *left* says what stays behind."""
 
     report: Report | None = None

@@ -32,9 +32,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self
+
+from msgspec import Struct, field
 
 VALID_S = 10.0
 """How long after it was sent a renewal lets its replica write."""
@@ -56,8 +57,7 @@ class Member(NamedTuple):
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Who is there, as of one generation. *leader* is the identity of whoever wrote it, *term* the uid of the Lease it stands in."""
 
     generation: int = 0
@@ -102,8 +102,7 @@ def _weight(identity: str, key: str) -> bytes:
     return hashlib.blake2b(f"{identity}\0{key}".encode(), digest_size=8).digest()
 
 
-@dataclass(slots=True)
-class Share:
+class Share(Struct):
     """What one replica may work on. *me* is None while it isn't a member of anything.
 
     *acknowledged* is the stamp of the newest group that it has acknowledged as the member that it is now.
@@ -160,8 +159,7 @@ class Share:
 # Who is there ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MemberLease:
+class MemberLease(Struct, frozen=True):
     """What the Lease of one member says, in the *version* that was seen. *replaces* is the uid of its process' run before."""
 
     member: Member
@@ -192,8 +190,7 @@ class Expulsion(NamedTuple):
     reason: ExpulsionReason
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDecision:
+class GroupDecision(Struct, frozen=True):
     """What is to be done: Leases to delete, and then to judge again; or a group to write; or nothing.
 
     *lists* says that the group may be written only as it is judged with all Leases that there are since the one before it.
@@ -204,8 +201,7 @@ class GroupDecision:
     lists: bool = False
 
 
-@dataclass(slots=True)
-class Roster:
+class Roster(Struct):
     """What one replica knows of the others: when it saw a sign of life, who has left, and since when who owes its word.
 
     All times are the caller's, on one monotonic clock.

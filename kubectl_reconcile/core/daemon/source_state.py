@@ -8,8 +8,10 @@ Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.resources.verification import Verification
 
@@ -19,8 +21,7 @@ _AT_FIRST_S: Final = 2.0
 """How old an answer may be for who reads a source for the first time; somebody may just have pushed to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
+class SourceState(Struct, frozen=True):
     """What is known of the source: was it *read* ever, did it answer last (*is_open*), and when it is asked again.
 
     *is_reading* tells that it is being asked, *is_stale* that it may have had news since that began. *is_awaited*: somebody asked for a

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import (
     APPROVED_PLAN,
@@ -144,8 +145,7 @@ class _Instance(NamedTuple):
     name: str
 
 
-@dataclass(slots=True)
-class ItemIndex:
+class ItemIndex(Struct):
     """Which Sync a set belongs to, and which CR a child does; *namespace* limits the CRs to it and to members of Syncs."""
 
     namespace: str = ""

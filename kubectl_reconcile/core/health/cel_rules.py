@@ -14,8 +14,10 @@ Pure: expressions can't do anything but look.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_cost import Size
 from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest

@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final, Self, TypeAlias
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.health.verdict import Health, HealthStatus, status_of
 from kubectl_reconcile.core.objects import GroupKind, Manifest, mapping_of, maps_in, metadata_of, number_of
@@ -36,8 +37,7 @@ class TableError(ValueError):
 # --- paths ----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """A way to values in an object; prints as the data has it."""
 
     text: str
@@ -195,8 +195,7 @@ def _test_of(path: Path, asked: Any) -> _Test:
 # --- rows -----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictRow:
+class VerdictRow(Struct, frozen=True):
     """A verdict, what must be found for it, and where its message is."""
 
     status: HealthStatus
@@ -266,8 +265,7 @@ def staleness(manifest: Manifest, condition: Manifest) -> str:
 # --- rules of kinds -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class KindRule:
+class KindRule(Struct, frozen=True):
     """How to tell the health of one kind: *first* whatever its status says, *rows* by its status, *silent* without one."""
 
     first: tuple[VerdictRow, ...]

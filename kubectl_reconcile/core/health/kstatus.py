@@ -17,8 +17,9 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.health import general_rule, kind_rules, workload_rules
 from kubectl_reconcile.core.health.kind_table import KindRule, rule_of

@@ -8,16 +8,16 @@ Pure: times are arguments, in seconds of a clock that only goes forward.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import ObjectRef
 
 _SAME_S: Final = 2.0
 
 
-@dataclass(slots=True)
-class SecondLooks:
+class SecondLooks(Struct):
     """The looks that are due some time."""
 
     _due_s: dict[ObjectRef, float] = field(default_factory=dict)

@@ -14,8 +14,10 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_rules import LIMITS, HealthRules
 from kubectl_reconcile.core.health.silence import EXPECTED, Expected
@@ -110,8 +112,7 @@ def _sync_health(live: Manifest) -> Health | None:
     return None if condition_of(live, "Ready") else Health(HealthStatus.IN_PROGRESS, "no daemon has processed it yet")
 
 
-@dataclass(frozen=True, slots=True)
-class Ailment:
+class Ailment(Struct, frozen=True):
     """One object that ails, why, and since when."""
 
     ref: ObjectRef
@@ -124,8 +125,7 @@ class Ailment:
         return {"object": str(self.ref), "health": str(self.status), "message": self.why, "since": self.since}
 
 
-@dataclass(frozen=True, slots=True)
-class HealthSummary:
+class HealthSummary(Struct, frozen=True):
     """How a set is: verdicts counted, the worst named, worst first.
 
     *is_awaited* tells that being Ready takes being healthy. *unsteady* is why a set that is healthy doesn't count as such yet,
@@ -180,8 +180,7 @@ class HealthSummary:
         return {"counts": counts or {str(HealthStatus.CURRENT): 0}, "unhealthy": [each.entry() for each in self.worst]}
 
 
-@dataclass(slots=True)
-class HealthTally:
+class HealthTally(Struct):
     """The verdicts of one set's members. *remembered* is since when objects ailed by an earlier tally, by object and verdict.
 
     *spoken* are the kinds of which some member has a status, as far as it was told of them.
@@ -323,8 +322,7 @@ _FALLS_WITHIN_S: Final = 600.0
 _LONGEST_HOLD_S: Final = 60.0
 
 
-@dataclass(slots=True)
-class Steadiness:
+class Steadiness(Struct):
     """How long a set must have been healthy to count as such: at once, unless it fell ill again and again.
 
     After three falls within ten minutes it has to be healthy for a second, then two, four, up to a minute, so that whoever waits

@@ -9,9 +9,10 @@ Pure: values in, values out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Manifest, mapping_of, number_of
 
@@ -43,8 +44,7 @@ class HealthStatus(StrEnum):
 _HOLDS_NOBODY_UP = frozenset({HealthStatus.CURRENT, HealthStatus.SUSPENDED, HealthStatus.UNKNOWN})
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """A verdict and its reason in words: which count is short, which pod, why. Prints as one line.
 
     *lasts_s* says for how many seconds the verdict holds if the object doesn't change, None if time plays no part.

@@ -15,9 +15,9 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
@@ -40,8 +40,7 @@ class EditError(Exception):
     """A file that can't be edited so; the message says which and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """One field of one object and the value it gets; ABSENT removes it. *type* is the object's schema.
 
     With *creates*, items of lists above it that aren't there are made, with nothing but what identifies them.
@@ -261,8 +260,7 @@ class _Sink:
         self.parts.append(part)
 
 
-@dataclass(frozen=True, slots=True)
-class _YamlFile:
+class _YamlFile(Struct, frozen=True):
     """YAML, indented as the file is: maps by *mapping*, items' content by *sequence*, their dashes by *offset*."""
 
     mapping: int = 2
@@ -316,8 +314,7 @@ def _look_at(tree: Any, seen: Mapping[str, Counter[int]]) -> None:
         _look_at(value, seen)
 
 
-@dataclass(frozen=True, slots=True)
-class _JsonFile:
+class _JsonFile(Struct, frozen=True):
     """JSON, indented as the file is; *indent* None is all on one line."""
 
     indent: int | None

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.manifests.ignore_patterns import IgnorePattern, NoPatternError
 from kubectl_reconcile.core.manifests.scalars import shown
@@ -93,8 +94,7 @@ def _is_hidden(path: str) -> bool:
 # ---------------------------------------------------------------------------- what is to be rendered
 
 
-@dataclass(frozen=True, slots=True)
-class UsableFiles(Generic[T]):
+class UsableFiles(Struct, Generic[T], frozen=True):
     """The files to be read, the folders that would have to be rendered first, and a problem for each of those."""
 
     files: Mapping[str, T]
@@ -145,8 +145,7 @@ def _unrendered(path: str, others: int) -> Problem:
 # --------------------------------------------------------------------------------- what is left out
 
 
-@dataclass(frozen=True, slots=True)
-class _IgnoreFile:
+class _IgnoreFile(Struct, frozen=True):
     """What one ignore file says. *prefix* is its folder, with a slash; where it can't be followed, *all_of_it* is left out.
 
     *weight* is how long its patterns are together, in sixteenths of a byte but never less than one each.

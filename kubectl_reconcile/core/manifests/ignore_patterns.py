@@ -15,8 +15,9 @@ Pure.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Struct
 
 LONGEST: Final = 256
 """Bytes of a pattern, at most."""
@@ -47,8 +48,7 @@ class NoPatternError(ValueError):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class IgnorePattern:
+class IgnorePattern(Struct, frozen=True):
     """One pattern. *anchored* is held against the path below its folder, another one against the name alone."""
 
     expression: re.Pattern[bytes]
@@ -108,8 +108,7 @@ class _MatchesNothingError(Exception):
     """A pattern that git gives up on whatever it is held against: an unclosed or unknown class, a backslash at the end."""
 
 
-@dataclass(slots=True)
-class _Groups:
+class _Groups(Struct):
     """An expression that grows: what follows a star of any kind is a group, and no group is entered twice."""
 
     text: bytes = b""

@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.manifests.limits import MAX_DEPTH, MAX_WEIGHT, EndOfReadingError, too_deep, too_heavy
 from kubectl_reconcile.core.manifests.scalars import number_of_server
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One document of a file: its tree, its number in the file from 0, and the line of its first key."""
 
     tree: Any

@@ -18,9 +18,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import translated
 from kubectl_reconcile.core.manifests import yaml_reader
@@ -86,8 +89,7 @@ def _shared(gvk: GroupVersionKind) -> GroupVersionKind:
     return gvk
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """What one file holds. With errors among the problems, the file may hold more objects than *manifests* has."""
 
     manifests: tuple[Located, ...]
@@ -141,8 +143,7 @@ def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Map
 # --------------------------------------------------------------------------------------- lines
 
 
-@dataclass(frozen=True, slots=True)
-class _Where:
+class _Where(Struct, frozen=True):
     """A place in the file, and the line to name should the place not be found (JSON, aliases, merges)."""
 
     place: Place
@@ -152,8 +153,7 @@ class _Where:
         return replace(self, place=(*self.place, *steps))
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
+class _Fault(Struct, frozen=True):
     where: _Where
     message: str
     hint: str = ""

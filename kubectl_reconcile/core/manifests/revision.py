@@ -19,6 +19,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 
@@ -61,8 +63,7 @@ class Revision:
         return Problem(self.path, 0, "there are no manifest files at this path", hint)
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """Who changed something in Git, when and why; *subject* is the message's first line.
 
     Author and subject hold no control characters and are safe to show.

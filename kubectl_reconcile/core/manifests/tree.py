@@ -6,9 +6,10 @@ Pure: what a tree is; the ones that there are read a clone or a folder.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 
 class EntryKind(StrEnum):
@@ -21,8 +22,7 @@ class EntryKind(StrEnum):
     ABSENT = "absent"
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(Struct, frozen=True):
     """What is at a path, and the *blob_id* of a file: equal ids mean equal bytes."""
 
     kind: EntryKind

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import Problem, Severity
 
@@ -70,8 +72,7 @@ class Ignored(NamedTuple):
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+class Translation(Struct, frozen=True):
     """What an object's annotations for other tools mean here; a *wave* and *replace* of None, and an empty *point*, say nothing.
 
     *runs* tells a Job, which runs at its point, from what is only written then. *left_out* says why the object is neither applied nor pruned. *kept* has it stay when its file goes, *asks* has its
@@ -113,8 +114,7 @@ def translation(noted: Mapping[str, str], kind: str, decided: Collection[Aspect]
     return found.total()
 
 
-@dataclass(slots=True)
-class _Findings:
+class _Findings(Struct):
     """What was found so far."""
 
     wave: int | None = None

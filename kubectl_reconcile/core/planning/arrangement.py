@@ -10,8 +10,9 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.annotations import DEPENDS_ON, MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located
@@ -21,8 +22,7 @@ from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind
 from kubectl_reconcile.core.planning.order import Stage, arranged, cycles_in
 
 
-@dataclass(frozen=True, slots=True)
-class DesiredMember:
+class DesiredMember(Struct, frozen=True):
     """One object that Git asks for; *key* identifies this desired state."""
 
     ref: ObjectRef
@@ -119,8 +119,7 @@ def _targets(
     return tuple(target for target in targets if target in asked)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """All that Git asks for: what was *found* in this build, and what was *settled* before it."""
 
     found: Container[ObjectRef]

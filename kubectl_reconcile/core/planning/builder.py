@@ -9,9 +9,10 @@ import functools
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import HookPoint, MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located
@@ -53,8 +54,7 @@ HOOK_STAGES: Mapping[str, Stage] = {HookPoint.PRE_SYNC: Stage.BEFORE, HookPoint.
 """When hooks run that don't wait for a failure."""
 
 
-@dataclass(slots=True)
-class OutcomesSoFar:
+class OutcomesSoFar(Struct):
     """What modules have said so far; *requeues_s* are the times after which they want to be asked again, *is_urgent* whether somebody waits for that."""
 
     statuses: list[StatusWrite] = field(default_factory=list)
@@ -68,8 +68,7 @@ class OutcomesSoFar:
         return Outcomes(tuple(self.statuses), requeue_s, observed, self.unobserved, self.is_urgent)
 
 
-@dataclass(slots=True)
-class WhenWritten:
+class WhenWritten(Struct):
     """When members are written: their *places*, which *stages* some have before or after the others, and what they *need*.
 
     *grounds* tells that a namespace or kind is missing that Git asks for, for which all else of it waits. *index* is the wave of each place, once
@@ -83,8 +82,7 @@ class WhenWritten:
     index: Mapping[Key, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """A member that an earlier build found as it should be: where it stands, what is told of it, and the *number* of its manifest."""
 
     key: Key
@@ -111,8 +109,7 @@ _FEW: Final = 64
 """So many times more must be in order already for it to pay to put the others in between, one by one."""
 
 
-@dataclass(slots=True)
-class Standing:
+class Standing(Struct):
     """The members that this build needn't look at, since an earlier one did; *others* are the manifests that are left.
 
     *numbers* tell which member a manifest is, *ordered* is what is told of them all, in order, *keys* are their places and how many are
@@ -151,8 +148,7 @@ class Standing:
         self.waves = {key: index[key] for key in self.keys}
 
 
-@dataclass(slots=True)
-class PlanBuilder:
+class PlanBuilder(Struct):
     """What one build has found so far; *kinds* grows by those that the revision brings along.
 
     *spared* is what must stay though no usable manifest asks for it. What an earlier build has settled is *standing*.

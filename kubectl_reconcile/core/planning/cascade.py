@@ -13,7 +13,8 @@ Pure: lists in, references out. What lists hold was written by others, and may b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, controller_of
@@ -55,8 +56,7 @@ _FEW_NAMESPACES = 5
 _ANYTHING = GroupKind("", "objects")
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """A question: the objects of *kind* (None: of every kind) in *namespace* (empty: in all), or those of one set there."""
 
     kind: GroupKind | None
@@ -64,16 +64,14 @@ class Listing:
     set_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """The answer: objects by their metadata, whole only those of ``WHOLE`` kinds; and the kinds that could not be listed."""
 
     objects: tuple[Manifest, ...] = ()
     unseen: tuple[GroupKind, ...] = ()
 
 
-@dataclass(slots=True)
-class Cascade:
+class Cascade(Struct):
     """What goes along with one object, each with the object that takes it.
 
     *lacking* are listings to be made before all of it is known; *uncounted* says what nobody listed of what goes for sure. Of

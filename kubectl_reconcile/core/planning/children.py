@@ -14,7 +14,9 @@ Pure: modules are pure functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptions
 from kubectl_reconcile.core.health.kstatus import health
@@ -151,8 +153,7 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
 # --- children -----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _ChildrenPlan:
+class _ChildrenPlan(Struct):
     """The children of one CR as they are planned, one after the other.
 
     *unsettled* says of each child what others must wait for, nothing where it is as it should be.

@@ -18,8 +18,10 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import eq
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import ObjectRef
@@ -37,8 +39,7 @@ _APART = -1
 """The wave of a place whose members weren't all in one: the next build puts each where it belongs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Footing:
+class Footing(Struct, frozen=True):
     """What a build leaves to the next: which members are settled (*standing*), and by what.
 
     *desired* keeps the manifests alive by whose identities members are known.

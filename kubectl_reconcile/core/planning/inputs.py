@@ -6,8 +6,10 @@ Pure: values only. ``planner.build`` turns them into a plan.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
@@ -22,8 +24,7 @@ from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources.sync import Sync
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """What is known besides the source and the cluster.
 
     *verdicts* are what an earlier build found unchanged; *bases* the manifests applied last, where they are known;
@@ -40,8 +41,7 @@ class Memory:
     installed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Modules:
+class Modules(Struct, frozen=True):
     """The domain modules by the kind that they own, how they are called, what is known of their external systems, and how far custom resources may have them go."""
 
     by_kind: Mapping[GroupVersionKind, Module] = field(default_factory=dict)
@@ -50,8 +50,7 @@ class Modules:
     ceilings: Mapping[str, int] = field(default_factory=lambda: CEILINGS)
 
 
-@dataclass(frozen=True, slots=True)
-class Lookups:
+class Lookups(Struct, frozen=True):
     """What was asked of the cluster because a first plan called for it.
 
     *unreadable* says why an object can't be looked at, so that nobody knows whether it exists; *listed* shows what goes
@@ -63,8 +62,7 @@ class Lookups:
     gone: frozenset[ObjectRef] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """How much of a set the view shows.
 
     *unsynced* are the kinds whose live objects could not be listed; *places* the namespaces in which the set may have members,
@@ -77,8 +75,7 @@ class Coverage:
     unread: Mapping[tuple[str, GroupKind], str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """Everything known. *grouped* is False for a preview of files that belong to no Sync: nothing is pruned then.
 
     *whole* is False where *desired* is only a part of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.

@@ -9,8 +9,9 @@ Pure: tables and views.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd
@@ -72,8 +73,7 @@ _PHASE_OF = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """One kind at one version, as far as planning and writing need it.
 
     *custom* tells a kind that a CRD defines from one built into the server.

@@ -12,7 +12,7 @@ Pure.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import (
     MOVED_FROM,

@@ -10,9 +10,11 @@ Pure: modules are pure functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid
@@ -32,8 +34,7 @@ BY_DAEMON = "the daemon, because the pods can't be reached from here"
 NOTHING_UNREAD: Final[Mapping[tuple[str, GroupKind], str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """A CR whose module is asked: as it will be (*cr*) and as it is (*live*, None: not yet).
 
     *waits* says what must happen before it is as it will be.

@@ -16,10 +16,11 @@ Pure: tuples and graphs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, labels_of
 
@@ -82,8 +83,7 @@ def key_of(stage: Stage, place: Place) -> Key:
     return (stage, *(-part for part in place)) if stage is Stage.DELETE else (stage, *place)
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """All places of a plan in order, and which of them are barriers. An index counts the places."""
 
     index: Mapping[Key, int]

@@ -12,15 +12,19 @@ Pure: values only.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.parse import VariableUse
@@ -55,8 +59,7 @@ class Op(StrEnum):
     """A module acts on an external system."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """Who asks for an object, and where.
 
     *file* and *line* are its place in the source; *owner* is the CR whose module wants it, None for a member;
@@ -76,8 +79,7 @@ class Provenance:
     drawn: tuple[tuple[int | str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """When the writer may touch an object, what keeps it from it, and how far it may go.
 
     *wave* counts the places of the plan, *hook* says at which point of a sync a Job runs. *needs* must be there and
@@ -119,8 +121,7 @@ def _open_in(wave: int) -> Gate:
     return Gate(wave)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What happens to one object, and all that the writer and the renderer need to know of it.
 
     *before* and *after* are whole objects (None: doesn't exist); *intent* is the body to send. *unsure* marks an
@@ -195,8 +196,7 @@ class Change:
         return replace(self, provenance=replace(self.provenance, **changed))
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """Deletions and replacements that wait for a person; *along* is what would go with them.
 
     An approval names *refs* alone: who else may see what goes along depends on who looks.
@@ -208,8 +208,7 @@ class Hold:
     along: tuple[ObjectRef, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StatusWrite:
+class StatusWrite(Struct, frozen=True):
     """The status, as an apply body, that a module gives its CR, judged by *version*; *is_first*: there is none to go on from."""
 
     ref: ObjectRef
@@ -221,8 +220,7 @@ class StatusWrite:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unobserved:
+class Unobserved(Struct, frozen=True):
     """A CR whose module wants to look at an external system before it says anything."""
 
     module: Module
@@ -230,8 +228,7 @@ class Unobserved:
     owned: Owned
 
 
-@dataclass(frozen=True, slots=True)
-class Contention:
+class Contention(Struct, frozen=True):
     """A field that *manager* and we kept overwriting, *times* until *since*; it is left alone for a while."""
 
     ref: ObjectRef
@@ -250,8 +247,7 @@ Contentions: TypeAlias = Mapping[ObjectRef, tuple[Contention, ...]]
 """Contended fields by object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unhealthy:
+class Unhealthy(Struct, frozen=True):
     """An object that wasn't well when the plan was made; it tells readers of the risk, and changes nothing of the plan."""
 
     ref: ObjectRef
@@ -261,8 +257,7 @@ class Unhealthy:
         return f"{self.ref}: {self.health}"
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """What the writer waits for between waves.
 
     *barriers* are the waves that start only when what came before is healthy, and *awaited* the unchanged objects
@@ -336,6 +331,10 @@ class Plan:
     def __post_init__(self) -> None:
         if not isinstance(self.changes, _Changes):
             object.__setattr__(self, "changes", _Changes(self.changes))
+
+    def with_changes(self, changes: Iterable[Change]) -> Plan:
+        """Return this plan with other changes."""
+        return dataclasses.replace(self, changes=tuple(changes))
 
     def acting(self) -> tuple[Change, ...]:
         """Return the changes of objects that aren't as they should be: of ten thousand mostly a few."""

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import API_GROUP, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Plan, fingerprint
@@ -45,8 +46,7 @@ class PlanMoved(Exception):  # noqa: N818 - it isn't an error that source or clu
         super().__init__(f"the plan is no longer valid, nothing was written: {'; '.join(moved[:5])}{more}")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFile:
+class PlanFile(Struct, frozen=True):
     """What of a plan file is needed to tell whether a plan made now is the same."""
 
     sync: ObjectRef

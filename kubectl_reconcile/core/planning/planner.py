@@ -9,7 +9,7 @@ Pure: asks the snapshot, never the cluster; time is an argument.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import HookPoint
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Severity, errors_among
@@ -68,7 +68,7 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
         if change.ref in unclear
         and (located := place.get((change.provenance.file, change.provenance.line))) is not None
     }
-    return replace(made, changes=tuple(map(explained.get, map(id, made.changes), made.changes)))
+    return made.with_changes(map(explained.get, map(id, made.changes), made.changes))
 
 
 def build_children(inputs: Inputs, cr: Manifest) -> Plan:

@@ -16,7 +16,8 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
@@ -32,8 +33,7 @@ from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 
 
-@dataclass(frozen=True, slots=True)
-class Pruning:
+class Pruning(Struct, frozen=True):
     """What was decided: deletions that must wait, how many *members* there are, and what is *lacking* to know more."""
 
     holds: tuple[Hold, ...] = ()
@@ -97,7 +97,7 @@ def parted(made: Plan, holders: Collection[ObjectRef]) -> tuple[Plan, Plan]:
     """Return *made* in two plans: without the deletion of *holders*, and that alone."""
     first = tuple(change for change in made.changes if change.ref not in holders)
     last = tuple(change.gated(needs=()) for change in made.changes if change.ref in holders)
-    return replace(made, changes=first), replace(made, changes=last)
+    return made.with_changes(first), made.with_changes(last)
 
 
 def _delete(
@@ -157,8 +157,7 @@ def _may_go(builder: PlanBuilder, each: Stored, unclear: Unclear) -> bool:
     return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager)
 
 
-@dataclass(frozen=True, slots=True)
-class Unclear:
+class Unclear(Struct, frozen=True):
     """Files that may still ask for what they once asked for, though nobody can read them as they are now."""
 
     files: frozenset[str]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, controller_of, labels_of
 from kubectl_reconcile.core.resources import applyset
@@ -73,8 +74,7 @@ class Snapshot(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """A live object kept as it is."""
 
     ref: ObjectRef
@@ -169,8 +169,7 @@ class Objects:
         return len(self._by_ref)
 
 
-@dataclass(frozen=True, slots=True)
-class Overlay:
+class Overlay(Struct, frozen=True):
     """A view, and objects found besides; the view's word counts where both know an object."""
 
     below: Snapshot
@@ -206,8 +205,7 @@ class Overlay:
         return (*below, *new) if new else below
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSet:
+class OwnSet(Struct, frozen=True):
     """What one set may see of a view that many share: its members, by the label that they carry, and what those own.
 
     Whoever watches on behalf of many sees more than each of them may. What else a set names is asked for as its account.

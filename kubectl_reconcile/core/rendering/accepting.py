@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.manifests.editing import Edit, EditError, dumped, edited, made, restated
@@ -37,16 +39,14 @@ from kubectl_reconcile.core.ssa.values import same
 _PATCHES: Final = frozenset(("PatchTransformer", "PatchStrategicMergeTransformer", "PatchJson6902Transformer"))
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """What *files* become, and which of them holds the value then."""
 
     files: Mapping[str, bytes]
     file: str
 
 
-@dataclass(frozen=True, slots=True)
-class Accepting:
+class Accepting(Struct, frozen=True):
     """One field of one object of the overlay in *folder*, and the value that it is to get, as *edit* says of what is rendered now.
 
     *steps* is where the field stands in that, as far as it does.

@@ -9,8 +9,9 @@ Pure: bytes in, bytes out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.manifests.editing import EditError, restated
 from kubectl_reconcile.core.manifests.parse import Steps
@@ -22,8 +23,7 @@ _MOST_PROPOSALS: Final = 30
 """So many values are tried: each takes one rendering."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValuesFile:
+class ValuesFile(Struct, frozen=True):
     """A file of values and what it holds; *is_default* is that of the chart itself, which others may render too."""
 
     path: str

@@ -14,8 +14,10 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.redaction import without
@@ -30,8 +32,7 @@ _UNNAMED: Final = "release-name"
 """What Helm calls a release that has no name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """What a chart is rendered with: the names of Sync and namespace, what the Sync says, and what the cluster has.
 
     Without *kube_version* and *api_versions* they are those that Helm was built with.
@@ -129,8 +130,7 @@ _QUOTED: Final = re.compile(r"`[^`]*`")
 _MOST_SAID: Final = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """What Helm said of a chart.
 
     *text* is about the file *at* where that is known; *templates* are the files of templates by the names that it has for them, *values*

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.manifests.yaml_reader import Place
 
@@ -47,8 +49,7 @@ class BuildStep:
         return cls(str(said.get("by")), str(said.get("folder")), entry, at, target)
 
 
-@dataclass(frozen=True, slots=True)
-class StepEntry:
+class StepEntry(Struct, frozen=True):
     """Where an entry stands: *file*, *line* (0: somewhere in it) and *place* in that file; *states* is what it says itself."""
 
     file: str

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
+from msgspec import Struct
+
 from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.redaction import values_in, without
@@ -41,8 +43,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._:@]{0,251}[A-Za-z0-9])?")
 _WORD: Final = re.compile(r"[A-Za-z0-9./-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(Struct, frozen=True):
     """An object that a chart asks for, or all of a kind where *name* is empty, in all namespaces where *namespace* is."""
 
     api_version: str

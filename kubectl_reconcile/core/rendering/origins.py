@@ -14,9 +14,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.manifests.parse import Located, Steps
@@ -61,8 +62,7 @@ class OriginKind(StrEnum):
     """What a ConfigMap or Secret is made of."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldLine:
+class FieldLine(Struct, frozen=True):
     """One line that a field has its value from: *by* what, and in which *entry* of a kustomization if it is one."""
 
     file: str
@@ -75,8 +75,7 @@ class FieldLine:
         return f"{place_of(self.file, self.line)}{told}"
 
 
-@dataclass(frozen=True, slots=True)
-class ValueOrigin:
+class ValueOrigin(Struct, frozen=True):
     """Where a field's value comes from, and the *base* that it replaces there."""
 
     at: FieldLine
@@ -86,8 +85,7 @@ class ValueOrigin:
         return f"{self.at}, base: {self.base}" if self.base is not None else str(self.at)
 
 
-@dataclass(frozen=True, slots=True)
-class TracedField:
+class TracedField(Struct, frozen=True):
     """One field: where it stands in the object, the same by what identifies items, and the steps that set it."""
 
     at: Steps
@@ -95,8 +93,7 @@ class TracedField:
     by: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectTrace:
+class ObjectTrace(Struct, frozen=True):
     """What is traced of one object: what it is called in its file, what it was when the overlay's own steps began, its fields."""
 
     first: ObjectRef
@@ -116,8 +113,7 @@ def _ref(said: Mapping[str, str]) -> ObjectRef:
     return ObjectRef(said["group"], said["kind"], said["namespace"], said["name"])
 
 
-@dataclass(frozen=True, slots=True)
-class Traces:
+class Traces(Struct, frozen=True):
     """A rendering with the trace of each of its objects, the steps that they name, and the files that were read for it."""
 
     rendering: Rendering
@@ -225,8 +221,7 @@ class Origins:
 # --- patches ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PatchText:
+class PatchText(Struct, frozen=True):
     """The text of a patch: of the whole *file*, or inline in a kustomization at *place*, where it begins behind *above* lines."""
 
     file: str

@@ -8,12 +8,16 @@ Pure.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
 from kubectl_reconcile.core.manifests.revision import Revision
@@ -43,8 +47,7 @@ def listing(names: Mapping[str, EntryKind]) -> TreeEntry:
     return TreeEntry(EntryKind.FOLDER, _hash("".join(f"{name}\0{kind}\n" for name, kind in sorted(names.items()))))
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedObject:
+class RenderedObject(Struct, frozen=True):
     """One object as YAML, and the file that it comes from; *again* is what a second rendering gave, where that is something else."""
 
     text: str
@@ -52,8 +55,7 @@ class RenderedObject:
     again: str = ""
 
 
-@dataclass(slots=True)
-class Draw:
+class Draw(Struct):
     """What a rendering drew by chance or from the clock; *used* tells that somebody may have applied it."""
 
     used: bool = False
@@ -102,7 +104,9 @@ def objects_of(rendering: Rendering, policy: Unstable = Unstable.KEEP) -> Parsed
             found, told = _drawn(parsed, parse(each.again.encode(), _AS_YAML), policy)
             problems += (replace(problem, path=each.file) for problem in told)
         first = -len(manifests) - 1
-        manifests += (replace(located, path=each.file, line=first - more) for more, located in enumerate(found))
+        manifests += (
+            dataclasses.replace(located, path=each.file, line=first - more) for more, located in enumerate(found)
+        )
         problems += (replace(problem, path=each.file, line=0) for problem in parsed.problems)
     return Parsed(tuple(manifests), tuple(problems))
 
@@ -149,7 +153,7 @@ def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revi
     files = {path: f"rendered-{_hash('---'.join(text))}" for path, text in sorted(texts.items())}
     sha = revision.sha if revision.committed_at else f"worktree-{_digest(rendering.consulted)}"
     unrendered = ("",) if errors_among(found.problems) else ()
-    return replace(revision, sha=sha, files=files, problems=found.problems, unrendered=unrendered)
+    return dataclasses.replace(revision, sha=sha, files=files, problems=found.problems, unrendered=unrendered)
 
 
 def _digest(consulted: Consulted) -> str:

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from msgspec import Struct
+
 from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse, is_named_by_variables, metadata_faults
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity
 from kubectl_reconcile.core.rendering.uses import put_at
@@ -34,8 +36,7 @@ _OTHERS: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)[:/=#%,^?+-][^}]*\}")
 _KIND_OF: Final = ("apiVersion", "kind")
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """What a variable stands for. Of a *secret* one the text is never shown. *stamp* tells it from another without giving it away."""
 
     text: str
@@ -117,8 +118,7 @@ class Values:
 NO_VALUES: Final = Values()
 
 
-@dataclass(frozen=True, slots=True)
-class Unresolved:
+class Unresolved(Struct, frozen=True):
     """A scalar with a name that stays as it is: one that is *declared* and has no value, or one that isn't declared."""
 
     steps: Steps

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.checkup_policy import CHECKUP, CHECKUP_HEALTH
 from kubectl_reconcile.core.health.kind_table import KindRule
@@ -46,8 +47,7 @@ _DAY_S: Final = 86_400
 _CHECKUP_RULE: Final = KindRule.parse({"rules": CHECKUP_HEALTH})
 
 
-@dataclass(frozen=True, slots=True)
-class ReportScope:
+class ReportScope(Struct, frozen=True):
     """What a report is about: a *namespace*, or one *sync* in it. *since* is the time of the last report."""
 
     namespace: str

@@ -13,9 +13,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.annotations import SOURCE
 from kubectl_reconcile.core.objects import (
@@ -48,8 +49,7 @@ def applyset_id(parent: ObjectRef) -> str:
     return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """Kinds and namespaces that members of a set may have."""
 
     kinds: frozenset[GroupKind] = frozenset()

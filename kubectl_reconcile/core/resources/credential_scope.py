@@ -14,8 +14,9 @@ Pure: text in, verdict out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Struct
 
 _URL: Final = re.compile(
     r"(?P<scheme>https?|ssh)://(?:(?P<user>[^@/]*)@)?(?P<host>[a-z0-9][a-z0-9.-]*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{0,5}))?"
@@ -35,8 +36,7 @@ class NoAddressError(ValueError):
     """A text that names no repository, or not in one way only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """A repository's URL, or a prefix of such URLs, taken apart. *user* is empty where none is given or it doesn't count."""
 
     scheme: str
@@ -112,8 +112,7 @@ def _encoded(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._~+,=-]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialScope:
+class CredentialScope(Struct, frozen=True):
     """The addresses that a Secret names; *unusable* is how many of its entries are none."""
 
     addresses: tuple[Address, ...] = ()

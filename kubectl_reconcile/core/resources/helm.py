@@ -9,9 +9,10 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 MOST_VALUES_FILES: Final = 32
 MOST_VALUES_BYTES: Final = 256 * 1024
@@ -55,8 +56,7 @@ class HelmSpecError(ValueError):
         super().__init__(f"{field}: {message}")
 
 
-@dataclass(frozen=True, slots=True)
-class ChartPin:
+class ChartPin(Struct, frozen=True):
     """``spec.source.helm.chart``: one version of a chart in a Helm *repository*, a URL, and the *digest* of its archive.
 
     Without a digest nothing is rendered, but the digest can be told. *secret* names the Secret with credentials.
@@ -112,8 +112,7 @@ _EXACT: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class HelmSpec:
+class HelmSpec(Struct, frozen=True):
     """What a Sync says of its chart. *values_files* are paths from the chart, *values* JSON; empty fields have defaults elsewhere.
 
     A *chart* of a Helm repository stands in the Sync's folder as if its archive were a folder there; paths of values files are from the

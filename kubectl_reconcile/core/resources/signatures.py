@@ -17,9 +17,10 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.resources.trusted_keys import TrustedKeys, fingerprint_of
 
@@ -90,8 +91,7 @@ class SignatureFault(StrEnum):
         return self not in {SignatureFault.UNUSABLE_KEYS, SignatureFault.NO_PROGRAM, SignatureFault.UNCHECKED}
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """A good one: who signed by the list of trusted keys, and with which key, by type and fingerprint."""
 
     signer: str
@@ -101,8 +101,7 @@ class Signature:
         return f"{self.signer} ({self.key})"
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureVerdict:
+class SignatureVerdict(Struct, frozen=True):
     """A *signature*, or a *fault*; *detail* is the key that is at fault, or what a program said."""
 
     signature: Signature | None = None
@@ -113,8 +112,7 @@ class SignatureVerdict:
 # --- signed objects -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SignedObject:
+class SignedObject(Struct, frozen=True):
     """What a commit or tag says of itself. *by* is its author or tagger; of a tag, *name* and *target* are its own and what it points to.
 
     *key* is the fingerprint of the SSH key that it says it is signed by.

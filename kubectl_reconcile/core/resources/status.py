@@ -29,9 +29,11 @@ Pure: time is an argument.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from kubectl_reconcile.core.health.summary import HealthSummary
 from kubectl_reconcile.core.objects import (
@@ -107,8 +109,7 @@ _STALLED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Objects of a set, and what one pass did to them."""
 
     total: int = 0
@@ -124,8 +125,7 @@ class Counts:
         return bool(self.created or self.updated or self.deleted)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """How one pass went. *message* is a sentence for people; *problems* and *warnings* one sentence each.
 
     *digest* is that of all that the source asks for, empty where the pass was over a part of it.

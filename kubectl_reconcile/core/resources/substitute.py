@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from msgspec import Struct
+
 MOST_VARIABLES: Final = 100
 MOST_VALUE_BYTES: Final = 32 * 1024
 """How long one value may be."""
@@ -53,8 +55,7 @@ class ValueSource:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """One declared name. Its value is the text given, or what *source* has; *default* is for where that has none."""
 
     name: str
@@ -64,8 +65,7 @@ class Variable:
     default: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SubstituteSpec:
+class SubstituteSpec(Struct, frozen=True):
     """What a Sync declares. *also_in* are kinds whose objects are left alone otherwise."""
 
     variables: tuple[Variable, ...] = ()

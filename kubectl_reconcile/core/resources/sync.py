@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Self, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, SYNC_REQUESTED_AT
 from kubectl_reconcile.core.health.cel_rules import GENERAL, HealthRules, Rule, RuleError
@@ -68,8 +70,7 @@ class Render(StrEnum):
     """The folder is a chart, and it is a problem if it isn't."""
 
 
-@dataclass(frozen=True, slots=True)
-class GitSpec:
+class GitSpec(Struct, frozen=True):
     """``spec.source.git``: what to follow, and how to *render* it. At most one of *branch*, *tag* and *commit* is set."""
 
     url: str
@@ -86,8 +87,7 @@ class GitSpec:
     substitute: SubstituteSpec = NO_SUBSTITUTION
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteLimit:
+class DeleteLimit(Struct, frozen=True):
     """``spec.maxDeletes``: how many objects one sync may delete before it holds and asks.
 
     Unset, it is ten objects or a fifth of the set, whichever is more: a slip of the hand
@@ -121,8 +121,7 @@ class DriftPolicy(StrEnum):
     """It is told, and a person must sync; until then the Sync isn't Ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dependency:
+class Dependency(Struct, frozen=True):
     """One entry of ``spec.dependsOn``: a Sync to be waited for, and what must be true of it besides being Ready."""
 
     ref: ObjectRef
@@ -143,8 +142,7 @@ class DeletionPolicy(StrEnum):
     """They stay, and belong to nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Struct, frozen=True):
     """Everything that a Sync asks for, with defaults filled in."""
 
     name: str

@@ -17,8 +17,9 @@ import binascii
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Struct
 
 ALLOWED_SIGNERS: Final = "allowed_signers"
 REVOKED_KEYS: Final = "revoked_keys"
@@ -48,8 +49,7 @@ class KeysError(ValueError):
         super().__init__(f"{message} (hint: {hint})" if hint else message)
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedKeys:
+class TrustedKeys(Struct, frozen=True):
     """Keys that were read. *allowed_signers* and *revoked* are as ssh-keygen takes them, *openpgp* as gpg does.
 
     *revoked_prints* are the fingerprints of those revoked. *digest* is another one whenever a key is another one.

@@ -9,8 +9,9 @@ Pure: text in, verdict out.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.resources.credential_scope import Address, CredentialScope, NoAddressError
 
@@ -21,8 +22,7 @@ _LISTED: Final = 3
 """How many an error lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class UrlPolicy:
+class UrlPolicy(Struct, frozen=True):
     """The addresses that are allowed; without any all are."""
 
     addresses: tuple[Address, ...] = ()

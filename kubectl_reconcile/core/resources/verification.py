@@ -12,9 +12,10 @@ Pure: values in, sentences out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of
 from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault, SignatureVerdict, SignedObject
@@ -41,8 +42,7 @@ class VerifyMode(StrEnum):
         return self in {VerifyMode.TAG, VerifyMode.COMMIT_AND_TAG}
 
 
-@dataclass(frozen=True, slots=True)
-class VerifySpec:
+class VerifySpec(Struct, frozen=True):
     """``spec.source.git.verify``: what must be signed, and the Secret or ConfigMap (its *kind*) of the Sync's namespace with the keys."""
 
     kind: str
@@ -53,8 +53,7 @@ class VerifySpec:
 _ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Struct, frozen=True):
     """What is known of the signatures of what a Sync follows.
 
     *revision* is the commit in force, verified, with the annotated *tag* (its id) if that was what was signed, *signer* and *key*; empty where

@@ -9,8 +9,9 @@ A scan says the same with a memory as without one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.scan.alike import AlikePods
@@ -39,8 +40,7 @@ class Versioned(Protocol):
         """Return the whole object, parsed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownObject:
+class _KnownObject(Struct, frozen=True):
     """What is known of an object: what counts of it for others, and what was found in it by which profile."""
 
     note: ScanNote

@@ -6,8 +6,9 @@ Pure: an object in, a note out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, controller_of, labels_of, map_at, maps_in
 from kubectl_reconcile.core.scan.findings import PODS
@@ -16,24 +17,21 @@ from kubectl_reconcile.core.scan.pod_security import keyed
 SERVICE: Final = GroupKind("", "Service")
 
 
-@dataclass(frozen=True, slots=True)
-class PodNote:
+class PodNote(Struct, frozen=True):
     """A pod, or such as a workload makes: its *labels*, and the names of its *ports*."""
 
     labels: Mapping[str, str]
     ports: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceNote:
+class ServiceNote(Struct, frozen=True):
     """The pods that a Service selects, and the names of ports that they must have, each with the field that says so."""
 
     selector: Mapping[str, str]
     targets: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScanNote:
+class ScanNote(Struct, frozen=True):
     """What counts of the object *ref*. One that *goes* is being deleted; *service* is None also for a Service that has no selector: its endpoints somebody else writes."""
 
     ref: ObjectRef

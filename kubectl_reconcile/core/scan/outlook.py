@@ -11,7 +11,9 @@ Pure: a plan in, findings out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, map_at, place_of
 from kubectl_reconcile.core.planning.plan import Change, Op
@@ -24,24 +26,21 @@ from kubectl_reconcile.core.scan.rules import ScanRules, ScanRulesError
 CHECKUP = GroupVersionKind("checks.reconcile.dev", "v1alpha1", "Checkup")
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFinding:
+class PlannedFinding(Struct, frozen=True):
     """A finding that a change adds or fixes, and where what is changed is written: ``file:line``, a module's name, or nothing."""
 
     finding: ScanFinding
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanOutlook:
+class ScanOutlook(Struct, frozen=True):
     """What a plan adds to a scan, and what it fixes."""
 
     new: tuple[PlannedFinding, ...] = ()
     fixed: tuple[PlannedFinding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedNamespace:
+class ScannedNamespace(Struct, frozen=True):
     """A namespace as it is, the *objects* that a scan looks at, and its Checkups, by name.
 
     Where not all *is_known*, nobody can say what answers for a Service.
@@ -58,8 +57,7 @@ class ScannedNamespace:
         return {each: None for each in found if self.is_known or each.check != "endpoints"}
 
 
-@dataclass(frozen=True, slots=True)
-class ScanScope:
+class ScanScope(Struct, frozen=True):
     """What is looked for: by one *profile* in everything that changes, or in *namespaces* by their Checkups."""
 
     profile: Profile | None = None

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import annotations_of, map_at, mapping_of, maps_in, text_at
 
@@ -28,8 +29,7 @@ class Profile(StrEnum):
     """What hardening guides ask for is demanded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """One field of a pod that breaks a *control*: where it is, from the pod down (``.spec.containers[name="web"].ports``), and what must be so."""
 
     control: str

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import mapping_of, maps_in
 from kubectl_reconcile.core.scan.findings import CHECKS, ScanFinding
@@ -25,8 +26,7 @@ class ScanRulesError(ValueError):
         self.field = field
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusion:
+class Exclusion(Struct, frozen=True):
     """Findings that are left out: those of which all that is given is so. ``*`` stands for anything in a text.
 
     A *kind* is written as kubectl does: ``Deployment``, or ``Deployment.apps``.
@@ -56,8 +56,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(translate(re.sub(r"[\[?]", r"[\g<0>]", pattern)))
 
 
-@dataclass(frozen=True, slots=True)
-class ScanRules:
+class ScanRules(Struct, frozen=True):
     """A *profile*, and the findings to leave out."""
 
     profile: Profile

@@ -21,8 +21,9 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import FieldPath, Manifest, mapping_of, maps_in
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
@@ -84,8 +85,7 @@ Entry = Mapping[str, Any]
 """One entry of managedFields."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakeOver:
+class TakeOver(Struct, frozen=True):
     """Whose fields become ours when we adopt an object: those of known tools, and of *also*, but for *never*.
 
     Both are field managers by name; ``*`` in *never* stands for everybody.

@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Self
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import FieldPath
 
@@ -25,8 +26,7 @@ _STEP = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreRule:
+class IgnoreRule(Struct, frozen=True):
     """Leave alone what *pattern* matches and all below it; with *manager*, only where that one owns it.
 
     Each step of *pattern* is a set of conditions: pairs of an element's kind and its content.

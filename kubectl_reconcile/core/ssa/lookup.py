@@ -10,8 +10,9 @@ Pure: inputs are never mutated; results share what didn't change with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.ssa.fieldset import FieldSet, Tree, canonical_element, children, is_member
 from kubectl_reconcile.core.ssa.schema import ListType, MapType, Type
@@ -21,8 +22,7 @@ from kubectl_reconcile.core.ssa.values import same
 # --- differences ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """The topmost place where two objects differ; ABSENT on one side where it was added or removed."""
 
     path: Path

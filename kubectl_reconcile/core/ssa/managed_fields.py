@@ -11,8 +11,9 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import FieldPath, Manifest, maps_in, metadata_of
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
@@ -59,8 +60,7 @@ STRIPPED: Final = FieldSet.of(
 """Fields that never have an owner."""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """One owner of fields; *time* is RFC 3339, empty if the entry has none."""
 
     manager: str

@@ -25,8 +25,9 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver, managers_to_take_over
@@ -55,8 +56,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Struct, frozen=True):
     """What an apply would do.
 
     *merged* is the object as the server will hold it, *intent* the body to send, *owned* the

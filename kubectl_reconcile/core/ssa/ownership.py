@@ -13,8 +13,10 @@ Pure: inputs are never mutated; what is known about owners is a value, made once
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import FieldPath, Manifest, annotations_of, maps_in
 from kubectl_reconcile.core.ssa.csa_upgrade import (
@@ -46,8 +48,7 @@ from kubectl_reconcile.core.ssa.typed_merge import merge
 _STATUS: Final = FieldSet.of([FieldPath.fields("status")])
 
 
-@dataclass(frozen=True, slots=True)
-class LiveObject:
+class LiveObject(Struct, frozen=True):
     """A live object as an apply at one version reads it.
 
     *manifest* is as the server showed it; *values* is the same at the version that is sent, without
@@ -89,8 +90,7 @@ class LiveObject:
         return self.considered(fields_of(manifest, self.root)) - STRIPPED
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(Struct, frozen=True):
     """Whose fields are whose as an apply will find them, a takeover done.
 
     *found* are the others before ports were taken back: who drifted what. *adopts* says that a
@@ -121,8 +121,7 @@ class Ownership:
         return max(found, key=lambda owner: owner.time, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyOutcome:
+class ApplyOutcome(Struct, frozen=True):
     """What the server makes of one intent, by force: the object, our fields, and whose fields that changes."""
 
     merged: Any
@@ -206,8 +205,7 @@ def with_ports_taken_back(owners: Ownership, live: LiveObject, intent: Manifest)
     return replace(owners, ours=ours, others=others, takeover=takeover_patch(live.manifest, entries))
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Struct, frozen=True):
     """What changes hands by one apply: managers taken over, fields that become ours, and those that no longer are."""
 
     taken_from: tuple[str, ...]

@@ -9,9 +9,10 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import FieldPath, GroupKind, Manifest
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
@@ -37,8 +38,7 @@ class ConflictPolicy(StrEnum):
     """Nobody wins: the apply isn't forced, so the server refuses the object."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldConflict:
+class FieldConflict(Struct, frozen=True):
     """A field that *manager* owns and that we want otherwise; None where a side doesn't state it."""
 
     path: FieldPath
@@ -47,8 +47,7 @@ class FieldConflict:
     desired: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What is sent over which owners, the result, and whose fields Git wanted otherwise."""
 
     intent: Manifest

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
 from kubectl_reconcile.core.ssa.values import Form
 
@@ -262,8 +264,7 @@ def _with_embedded_metadata(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**spec, "properties": {**(spec.get("properties") or {}), **implied}}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Schema:
+class Schema(Struct, frozen=True, eq=False):
     """How one kind at one version merges.
 
     *known* is false for kinds that nothing describes; *is_custom* tells custom resources, which are stored

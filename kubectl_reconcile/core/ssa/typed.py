@@ -13,9 +13,10 @@ Pure: inputs are never mutated; results share what didn't change with them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import FieldPath
 from kubectl_reconcile.core.ssa.fieldset import (
@@ -234,8 +235,7 @@ def _list_fields(items: list[Any], of: ListType) -> Tree:
 # --- compare ------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(Struct):
     """What *rhs* did to *lhs*: the fields it removed, modified and added."""
 
     removed: Tree = field(default_factory=dict)

@@ -10,9 +10,10 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import FieldPath, GroupKind, Manifest
 from kubectl_reconcile.core.ssa.defaulting import settled, softly_same
@@ -53,8 +54,7 @@ class Verdict(StrEnum):
     """Only the server can tell: ask it for a dry-run."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True):
     """One place that an apply changes; *before* or *after* is None where it is added or removed.
 
     *manager*, *operation* and *time* say who drifted it; *commit* and its *author* are for the caller to fill in, and so is the
@@ -74,8 +74,7 @@ class FieldChange:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """The verdict on one apply: *final* is the object as the server will store it."""
 
     verdict: Verdict
@@ -101,8 +100,7 @@ def confirmed(
     return tuple(filter(is_made, changes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     """One apply to be judged."""
 
     live: LiveObject

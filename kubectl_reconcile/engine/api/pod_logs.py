@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.messages import Param
@@ -17,8 +18,7 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 """Colours and other commands to terminals, and characters that nobody sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodLogs:
+class PodLogs(Struct, frozen=True):
     """The last *lines* of *container*, one of *containers*."""
 
     containers: Sequence[str]

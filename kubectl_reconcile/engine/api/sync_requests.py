@@ -13,9 +13,10 @@ import datetime as dt
 import os
 import time
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.client import SHORT_WATCH_S, Client
 from kubectl_reconcile.cluster.errors import Forbidden, Gone, NotFound, Unreachable
@@ -69,8 +70,7 @@ def daemon_namespace() -> str:
     return os.environ.get(NAMESPACE_VARIABLE) or installation.NAMESPACE
 
 
-@dataclass(frozen=True, slots=True)
-class Living:
+class Living(Struct, frozen=True):
     """A running daemon: its name, and the only namespace that it follows; empty for all."""
 
     name: str

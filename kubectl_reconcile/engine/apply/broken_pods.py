@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.health.kstatus import HealthStatus, health
@@ -13,8 +14,7 @@ from kubectl_reconcile.core.planning.kinds import WORKLOADS
 _REVISION = "deployment.kubernetes.io/revision"
 
 
-@dataclass(frozen=True, slots=True)
-class Pods:
+class Pods(Struct, frozen=True):
     """Looks at pods as *client* may see them."""
 
     client: Client

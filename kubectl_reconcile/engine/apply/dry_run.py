@@ -15,9 +15,11 @@ tries each and every one. Writes nothing.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound, Unreachable
@@ -80,7 +82,7 @@ async def confirm(
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
     changes = tuple(map(judged.get, map(id, made.changes), made.changes))
     changes, holds = _held(changes, made, sync)
-    return replace(
+    return dataclasses.replace(
         made,
         changes=changes,
         holds=holds,

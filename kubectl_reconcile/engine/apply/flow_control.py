@@ -22,8 +22,9 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.errors import (
     ApiError,
@@ -193,8 +194,7 @@ class FlowControl:
         self._limit = min(self._limit + 1 / self._limit, self._ceiling, self._most)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bulk:
+class _Bulk(Struct, frozen=True):
     """A limit as what is one of very many meets it."""
 
     flow: FlowControl

@@ -12,8 +12,9 @@ write would have met a moment later just the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.connection import FENCE
@@ -26,8 +27,7 @@ NEVER = "1"
 _RACES = 6
 
 
-@dataclass(slots=True)
-class Guard:
+class Guard(Struct):
     """What one write judged: *live* as it was seen, None where nothing was. *same* is meant for no other object of that name."""
 
     client: Client

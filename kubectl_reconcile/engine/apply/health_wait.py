@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
@@ -32,8 +33,7 @@ _PODS_EVERY_S = 1.0
 _PATIENCE_S = 10.0
 
 
-@dataclass(slots=True)
-class HealthWait:
+class HealthWait(Struct):
     """Waits for objects of one cluster until *deadline_s* on the monotonic clock, or until *stopped* says so.
 
     *told* hears what an object still lacks at each look, and an empty text once the wait for it is over;

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, BadRequest, Conflict, Invalid, NotFound
@@ -29,8 +30,7 @@ _RACES = 6
 _FRESH_S = 10.0
 
 
-@dataclass(slots=True)
-class ObjectWriter:
+class ObjectWriter(Struct):
     """Writes objects of one run. A *provisional* one creates only what isn't there, by the server's own judgement.
 
     *act* runs what modules do outside; *until_gone* waits for the end of a deleted object and says what keeps it;

@@ -19,8 +19,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Conflict, Fenced, Forbidden, NotFound
@@ -38,8 +40,7 @@ _ESTABLISHED_S = 30.0
 _GONE_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A wave that begins: the *number*-th *of* so many, with so many *objects*; *waiting* for these first."""
 
     number: int
@@ -48,8 +49,7 @@ class Step:
     waiting: tuple[ObjectRef, ...] = ()
 
 
-@dataclass(slots=True)
-class Hooks:
+class Hooks(Struct):
     """What the writer tells others while it works: each step, each result, each live object it learned of.
 
     *waiting* is told at each look at an object that isn't healthy (or gone) yet, with what it lacks, and with
@@ -70,8 +70,7 @@ class Signal(Protocol):
         """Tell whether it is time to stop."""
 
 
-@dataclass(slots=True)
-class Writer:
+class Writer(Struct):
     """Writes plans to one cluster. *stopping* ends a run early and cleanly.
 
     *rules* say what healthy is, *timeout_s* how long a run may wait for it in all. An *atomic* run

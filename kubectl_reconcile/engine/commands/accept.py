@@ -12,7 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
 from kubectl_reconcile.core.objects import ObjectRef
@@ -32,8 +34,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.worktree import WorktreeSource
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """One field whose live value goes into *file*."""
 
     file: str
@@ -41,8 +42,7 @@ class Taken:
     field: FieldChange
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """The files with the live values in them, what was taken, and what was left and why, a sentence each.
 
     *rendered* tells that objects are made of the files, whose paths are from the top of the tree then.

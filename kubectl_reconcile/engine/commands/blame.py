@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.manifests.revision import Commit, History
@@ -29,8 +31,7 @@ _MOST_VERSIONS = 200
 """How far back a file is read; a field that hasn't changed since is older than anybody asks for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """What a commit made of one object; *manifest* is None where the file didn't hold it, *line* where it began."""
 
     commit: Commit
@@ -49,7 +50,7 @@ async def with_commits(target: Target, made: Plan) -> Plan:
         return made
     applied = str(map_at(target.parent or {}, "status").get("lastAppliedRevision") or "")
     known = await in_thread(_explained, history, made.revision, applied, asked, target.sync.default_namespace)
-    return replace(made, changes=tuple(known.get(change.ref, change) for change in made.changes))
+    return made.with_changes(known.get(change.ref, change) for change in made.changes)
 
 
 def _is_asked(change: Change) -> bool:

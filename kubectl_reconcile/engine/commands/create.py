@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, Problem
@@ -19,8 +20,7 @@ from kubectl_reconcile.engine.sync.signed_sources import require_verified, verif
 from kubectl_reconcile.engine.sync.targets import source_of
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePreview:
+class SourcePreview(Struct, frozen=True):
     """What a Sync would find in its repository, rendered where it *is_rendered*; *signed* says by whom it is signed, where that is asked for."""
 
     revision: str

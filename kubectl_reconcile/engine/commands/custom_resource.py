@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.discovery import Resource
@@ -22,8 +23,7 @@ from kubectl_reconcile.engine.sync.view import OneShotView
 _CLI = "kubectl-reconcile-cli"
 
 
-@dataclass(frozen=True, slots=True)
-class LiveCr:
+class LiveCr(Struct, frozen=True):
     """A live CR, its module, and where it lives."""
 
     cr: Manifest

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, Forbidden, NotFound
@@ -35,8 +37,7 @@ _LOOK_AGAIN_S = 0.2
 _MANAGER = "kubectl-reconcile-cli"
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """What deleting a Sync would do. *members* are all that could be listed, *plan* deletes those that may go.
 
     *unlisted* are kinds of which nobody knows here whether they have members. *along* is what goes with the members that

@@ -14,13 +14,13 @@ import platform
 import shutil
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 import kubectl_reconcile
 from kubectl_reconcile.cluster.access import Access
@@ -59,8 +59,7 @@ class Grade(StrEnum):
     """Something that is needed doesn't work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What was found about *subject*, and what to do about it. *unreachable* tells that the cluster is out of reach."""
 
     grade: Grade

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import SHORT_WATCH_S
 from kubectl_reconcile.cluster.discovery import Resource
@@ -34,8 +35,7 @@ _PAUSE_S = 1.0
 _MOST_OWNERS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class StreamedEvent:
+class StreamedEvent(Struct, frozen=True):
     """One event of a daemon; *time* is RFC 3339, *kind* is ``Normal`` or ``Warning``."""
 
     time: str
@@ -68,8 +68,7 @@ class StreamedEvent:
         )
 
 
-@dataclass(slots=True)
-class Stream:
+class Stream(Struct):
     """What daemons say in *namespace* (empty: everywhere), or only of the *sync* and what belongs to it."""
 
     session: Session

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import Struct
+
 from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
@@ -61,8 +63,7 @@ _WHOLE = FieldPath(())
 _BY_HAND = ", which is applied by hand"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldOrigin:
+class FieldOrigin(Struct, frozen=True):
     """Where a field is asked for: a line of the file, and the commit that put it there; for what is *rendered*, of which file."""
 
     line: int
@@ -99,8 +100,7 @@ class Explanation:
         return ObjectRef.of(self.facts.live)
 
 
-@dataclass(frozen=True, slots=True)
-class FilesAsked:
+class FilesAsked(Struct, frozen=True):
     """A folder or file that asks for the object, instead of what its Sync follows."""
 
     path: Path
@@ -148,8 +148,7 @@ async def _told(session: Session, live: Manifest, query: IgnoreRule | None, file
         return replace(seen.by_owners(seen.unread), trouble=str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """What the cluster says about one object. *member* is what it is or is below of, *parent* that one's Sync."""
 
     live: Manifest

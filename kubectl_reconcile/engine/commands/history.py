@@ -7,8 +7,10 @@ commit where the clone has it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import Manifest, map_at, maps_in
@@ -24,8 +26,7 @@ from kubectl_reconcile.source.restore import RestoreCommit
 from kubectl_reconcile.source.running.threads import in_thread
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(Struct, frozen=True):
     """One state that a Sync tried to apply, and the commit that brought it; *counts* are what that did, *commit* is None where git can't tell."""
 
     revision: str

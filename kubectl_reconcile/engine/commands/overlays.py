@@ -9,8 +9,10 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.editing import Edit
 from kubectl_reconcile.core.manifests.line_history import bringers
@@ -58,7 +60,7 @@ def _with_origins(target: Target, made: Plan, *, asked: bool) -> Plan:
         return made
     origins = OverlayOrigins(target, desired.revision)
     places = {(each.path, each.line): each for each in desired.manifests}
-    return replace(made, changes=tuple(_told(change, places, origins) for change in made.changes))
+    return made.with_changes(_told(change, places, origins) for change in made.changes)
 
 
 def is_overlay(revision: Revision) -> bool:
@@ -101,8 +103,7 @@ def _is_updated(change: Change) -> bool:
     return change.op in {Op.UPDATE, Op.REPLACE} and change.provenance.owner is None and bool(change.provenance.file)
 
 
-@dataclass(slots=True)
-class OverlayOrigins:
+class OverlayOrigins(Struct):
     """Answers where fields of what an overlay of *target* rendered to at *revision* come from. Blocks while it renders or asks git."""
 
     target: Target
@@ -156,8 +157,7 @@ class OverlayOrigins:
 # --- accepting drift --------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class RenderedEditor:
+class RenderedEditor(Struct):
     """Writes values into what *target* is rendered from at *revision*, one at a time; *files* are those that have become others.
 
     *tree* are the files that it is made of.

@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
@@ -40,8 +41,7 @@ _Sets: TypeAlias = Mapping[str, Sequence[Manifest]]
 _Judge: TypeAlias = Callable[[Manifest], Health]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedObject:
+class OwnedObject(Struct, frozen=True):
     """A live object, how it is, and what it owns, in order of kind and name."""
 
     manifest: Manifest
@@ -54,8 +54,7 @@ class OwnedObject:
         return ObjectRef.of(self.manifest)
 
 
-@dataclass(slots=True)
-class OwnerTree:
+class OwnerTree(Struct):
     """A root with all that belongs to it. *unseen* are the kinds that could not be listed."""
 
     root: OwnedObject
@@ -94,8 +93,7 @@ def _rules_of(session: Session, sync: Manifest) -> HealthRules:
         return HealthRules(kinds=session.modules.health)
 
 
-@dataclass(slots=True)
-class _Lookup:
+class _Lookup(Struct):
     """One look at the cluster, whose objects are judged by *rules*."""
 
     session: Session

@@ -12,11 +12,14 @@ Pure, but for the names of kinds, which the server's discovery knows.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.cluster.selector import Selector
@@ -48,8 +51,7 @@ class SelectionError(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionTerms:
+class SelectionTerms(Struct, frozen=True):
     """What somebody asked for, in words: objects as ``TYPE/NAME``, kinds, a label selector, paths, what happens."""
 
     objects: Sequence[str] = ()
@@ -64,8 +66,7 @@ class SelectionTerms:
         return not (self.objects or self.kinds or self.selector or self.paths or self.only)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The same, understood. Empty groups of conditions hold for everything."""
 
     names: frozenset[tuple[GroupKind, str]]
@@ -102,11 +103,11 @@ class Selection:
         changes = tuple(change for change in plan.changes if change.ref in refs and self._happens(change))
         kept = {change.ref for change in changes}
         statuses = tuple(status for status in plan.outcomes.statuses if status.ref in kept)
-        return replace(
+        return dataclasses.replace(
             plan,
             changes=changes,
             holds=tuple(hold for hold in plan.holds if kept.intersection(hold.refs)),
-            outcomes=replace(plan.outcomes, statuses=statuses),
+            outcomes=dataclasses.replace(plan.outcomes, statuses=statuses),
             schedule=replace(plan.schedule, fallbacks=()),
             unhealthy=tuple(one for one in plan.unhealthy if one.ref in kept),
             partial=True,

@@ -15,6 +15,8 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.connection import FENCE
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, Fenced, NotFound
@@ -49,8 +51,7 @@ Waiting: TypeAlias = Callable[[ObjectRef, str], None]
 """Hears what an object lacks that is waited for, and nothing once the wait is over."""
 
 
-@dataclass(slots=True)
-class Stop:
+class Stop(Struct):
     """Set once the daemon has been told to end, an item is no longer ours to work on, or this pass over it is superseded."""
 
     stopping: asyncio.Event

@@ -24,9 +24,10 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
@@ -74,8 +75,7 @@ Page: TypeAlias = Callable[[Session], AbstractAsyncContextManager[str]]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLimits:
+class SourceLimits(Struct, frozen=True):
     """What an administrator sets for sources: ceilings, how many are asked at a time, which URLs are allowed, and the shortest interval."""
 
     git: GitLimits = field(default_factory=GitLimits)

@@ -6,7 +6,7 @@ Ready is nothing to anybody who may not read it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.daemon.dependencies import DependencyGraph
@@ -17,8 +17,7 @@ from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 
 
-@dataclass(frozen=True, slots=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True):
     """Looks at what Syncs depend on; *graph* tells who waits for whom."""
 
     context: DaemonContext

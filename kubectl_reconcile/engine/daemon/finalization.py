@@ -17,8 +17,10 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
@@ -51,8 +53,7 @@ _WAITS_S = 10.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Finalization:
+class Finalization(Struct):
     """Manages Syncs that are deleted, and watches those that will be deleted. *namespace* is where the daemon lives.
 
     *waiting* are Syncs whose deletion waits for members, *stalled* those of them that lack a right.

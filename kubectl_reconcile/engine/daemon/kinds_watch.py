@@ -10,7 +10,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.errors import ApiError, ServerError, TooManyRequests, Unreachable
@@ -32,8 +33,7 @@ _PASSING = (Unreachable, ServerError, TooManyRequests)
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class KindsWatch:
+class KindsWatch(Struct):
     """Learns of kinds; *established* are those that CRDs promise, *learnt* is called after each look with the kinds that changed."""
 
     context: DaemonContext

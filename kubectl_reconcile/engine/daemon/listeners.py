@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.daemon import pass_events as on
@@ -32,8 +33,7 @@ class Listener(Protocol):
         """Take notice of *what*; must neither wait nor fail."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsListener:
+class MetricsListener(Struct, frozen=True):
     """Counts."""
 
     metrics: Metrics
@@ -63,8 +63,7 @@ class MetricsListener:
                 metrics.writes.changes.labels(what.change.op.value).inc()
 
 
-@dataclass(frozen=True, slots=True)
-class LogListener:
+class LogListener(Struct, frozen=True):
     """Writes log lines; *news* remembers what was said, so that a retry that fails as before says nothing."""
 
     news: News = field(default_factory=News)
@@ -143,8 +142,7 @@ class LogListener:
                 event(log, logging.WARNING, "problem", sync=name, problem=problem)
 
 
-@dataclass(frozen=True, slots=True)
-class EventListener:
+class EventListener(Struct, frozen=True):
     """Makes Kubernetes Events; *live* returns an item as it is, None where it isn't there any more."""
 
     events: Events

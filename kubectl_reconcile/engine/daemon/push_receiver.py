@@ -13,7 +13,8 @@ import binascii
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
@@ -39,8 +40,7 @@ _STRANGER = HookAnswer(401, "no such webhook, or not signed with its secret")
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class PushReceiver:
+class PushReceiver(Struct):
     """Answers Git servers. *live* returns a Sync as it is, *wake* has one look at its repository."""
 
     client: Client

@@ -11,8 +11,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from http import HTTPStatus
+
+from msgspec import Struct
 
 from kubectl_reconcile.engine.daemon.http import listened_on
 from kubectl_reconcile.engine.telemetry.logs import event
@@ -30,8 +31,7 @@ _LEFT_S = 0.5
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HookRequest:
+class HookRequest(Struct, frozen=True):
     """The head of a request, and its body to be read."""
 
     method: str
@@ -55,8 +55,7 @@ class HookRequest:
             yield piece
 
 
-@dataclass(frozen=True, slots=True)
-class HookAnswer:
+class HookAnswer(Struct, frozen=True):
     """What is said to a request."""
 
     status: int

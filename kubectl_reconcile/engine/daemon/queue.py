@@ -26,8 +26,9 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
 from kubectl_reconcile.engine.daemon.pacing import TurnPacing
@@ -60,15 +61,13 @@ class Turn(NamedTuple, Generic[Item]):
     waited_s: float
 
 
-@dataclass(slots=True)
-class _Entry(Generic[Item]):
+class _Entry(Struct, Generic[Item]):
     item: Item
     priority: Priority
     due_s: float
 
 
-@dataclass(slots=True)
-class WorkQueue(Generic[Item]):
+class WorkQueue(Struct, Generic[Item]):
     """Items waiting to be worked on; used from one event loop."""
 
     _waiting: dict[Item, _Entry[Item]] = field(default_factory=dict)

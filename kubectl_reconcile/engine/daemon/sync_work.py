@@ -6,13 +6,16 @@ Each instruction of ``core.daemon.pass_events`` has one method here; what it cam
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.annotations import APPROVED_PLAN
@@ -56,8 +59,7 @@ _MOMENT_S = 2.0
 """How long a pass may write before its status says that it does: where many Syncs are written at a time, each takes longer for that."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncWork:
+class SyncWork(Struct, frozen=True):
     """All that is done for Syncs; *changed* is called when files of a followed folder did, *moved* when a reading saw its ref move."""
 
     context: DaemonContext
@@ -413,4 +415,4 @@ def _revisions(live: Manifest | None, sync: Sync) -> tuple[str, str]:
 def _part(followed: FollowedSync, desired: Desired, refs: Iterable[ObjectRef]) -> Desired:
     """Return what is asked for of some members alone, and of what must fit them."""
     changed = [followed.places[each] for each in sorted(refs) if each in followed.places]
-    return replace(desired, manifests=with_fitting(changed, desired.manifests), problems=(), whole=False)
+    return dataclasses.replace(desired, manifests=with_fitting(changed, desired.manifests), problems=(), whole=False)

@@ -15,7 +15,10 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import Context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.client import Client
@@ -182,8 +185,7 @@ class MemberFeeds:
         await asyncio.shield(reading)
 
 
-@dataclass(frozen=True, slots=True)
-class MembersView:
+class MembersView(Struct, frozen=True):
     """One Sync's view: its members, and nothing of anybody else's."""
 
     sync: Sync

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Event, EventKind, StoredObject
 from kubectl_reconcile.core.annotations import RESUME_REQUESTED_AT
@@ -33,8 +35,7 @@ from kubectl_reconcile.engine.daemon.sync_controller import SyncController
 from kubectl_reconcile.engine.sync import gather
 
 
-@dataclass(slots=True)
-class WatchRouter:
+class WatchRouter(Struct):
     """Hands events on; *kind_changed* is called with a kind of which the CRD is another one, *established* are those promised."""
 
     context: DaemonContext

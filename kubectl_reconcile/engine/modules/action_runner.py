@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
@@ -78,8 +79,7 @@ async def observed(reach: Reach, module: Module, cr: Manifest, owned: Owned) -> 
         return Observation(error=str(error) or type(error).__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ActionRunner:
+class ActionRunner(Struct, frozen=True):
     """Runs the actions of plans."""
 
     reach: Reach

@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.call import ModuleError, outcome_of
@@ -32,8 +33,7 @@ class _TooLongError(BaseException):
     """The alarm; no module that catches exceptions of its own catches it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleCalls:
+class ModuleCalls(Struct, frozen=True):
     """Calls modules, and tells *metrics* how long each took, and *took* for which CR."""
 
     metrics: Metrics

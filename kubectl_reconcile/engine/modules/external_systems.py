@@ -10,12 +10,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.module.api import Answer
 
@@ -28,8 +28,7 @@ class OutsideError(Exception):
     """An external system isn't known, doesn't answer, or was asked for what isn't allowed now."""
 
 
-@dataclass(slots=True)
-class ExternalSystems:
+class ExternalSystems(Struct):
     """All external systems; *urls* are their base addresses by name. Close it when done."""
 
     urls: Mapping[str, str] = field(default_factory=lambda: urls_of(os.environ))

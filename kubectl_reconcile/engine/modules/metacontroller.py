@@ -16,9 +16,10 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.module.api import Io, Module
@@ -46,8 +47,7 @@ class HookError(Exception):
     """A hook answered, and not as it should; the message has its words."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Hooked:
+class _Hooked(Struct, frozen=True):
     """One CompositeController: where its hooks are, and how its children are updated."""
 
     name: str

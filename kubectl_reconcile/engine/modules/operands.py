@@ -22,12 +22,12 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiohttp
 import orjson
+from msgspec import Struct, field
 from yarl import URL
 
 from kubectl_reconcile.cluster.client import Client
@@ -58,16 +58,14 @@ class NoWayError(Exception):
     """Pods can't be reached from here, whichever they are; what somebody else found out may be known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Silence:
+class _Silence(Struct, frozen=True):
     """A pod that let a call time out: it isn't asked before *until_s*."""
 
     until_s: float
     pause_s: float
 
 
-@dataclass(slots=True)
-class Operands:
+class Operands(Struct):
     """How this process reaches pods, and which of them don't answer. One for all looks and actions.
 
     *recalls* tells that what somebody else noted on a CR will do where pods can't be reached.
@@ -322,8 +320,7 @@ class PodsOfCr:
         return await asyncio.shield(self._contexts[tls.secret])
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedPod:
+class OwnedPod(Struct, frozen=True):
     """One port of one pod."""
 
     pods: PodsOfCr

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 _LARGEST = 1 << 20
 """Bytes that are taken from one connection: pods are anybody's, and what they say is kept in memory."""
 
 
-@dataclass(slots=True)
-class OpenPodStream:
+class OpenPodStream(Struct):
     """An open connection; *limited* gives each read and write its time, and says of which pod it is where it fails, *heard* is informed of answers."""
 
     reader: asyncio.StreamReader

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.module.api import Answer, PodTls, SeenSecret
@@ -19,8 +20,7 @@ from kubectl_reconcile.engine.modules.operands import Operands, OwnedPod, PodsOf
 from kubectl_reconcile.engine.modules.secrets_of_cr import SecretsOfCr
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """All that modules reach, as *client* may: the systems and the ways to pods are those of the whole process."""
 
     systems: ExternalSystems
@@ -39,8 +39,7 @@ class Reach:
             await pods.close()
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleIo:
+class ModuleIo(Struct, frozen=True):
     """The `Io` of one look or one action; without *idempotency_key* it only reads."""
 
     systems: ExternalSystems

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden, NotFound
@@ -18,8 +19,7 @@ from kubectl_reconcile.engine.modules.external_systems import OutsideError
 _SECRET = GroupKind("", "Secret")
 
 
-@dataclass(frozen=True, slots=True)
-class SecretsOfCr:
+class SecretsOfCr(Struct, frozen=True):
     """The Secrets that a module may read for one CR; *acts* where it may make them too, *own* those of these that it may make the CR's own."""
 
     client: Client

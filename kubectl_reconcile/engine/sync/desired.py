@@ -6,12 +6,16 @@ file.
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables, parse
 from kubectl_reconcile.core.manifests.revision import Revision, Source
@@ -58,13 +62,12 @@ class Desired:
 
     def is_same_as(self, other: Desired) -> bool:
         """Tell whether both ask for the same by the same files, and have the same wrong with them, whatever the commit."""
-        one, two = (replace(each.revision, sha="", committed_at="") for each in (self, other))
+        one, two = (dataclasses.replace(each.revision, sha="", committed_at="") for each in (self, other))
         mine = one, self.problems, self.whole, self.manifests
         return mine == (two, other.problems, other.whole, other.manifests)
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadFile:
+class _ReadFile(Struct, frozen=True):
     """What is known of one file's content, worked out once for as long as that is the same: its objects, their *prints*, and whether names have variables in them."""
 
     manifests: tuple[Located, ...]
@@ -135,9 +138,9 @@ def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
     if not done.names and not done.problems:
         return desired
     stamps = {path: values.stamp_of(names) for path, names in done.names.items()}
-    return replace(
+    return dataclasses.replace(
         desired,
-        revision=replace(desired.revision, stamps=stamps),
+        revision=dataclasses.replace(desired.revision, stamps=stamps),
         manifests=done.manifests,
         problems=(*desired.problems, *done.problems),
         digest=digest_of(map(without_secrets, done.manifests)),

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.client import Client
@@ -220,8 +222,7 @@ def _has_hooks(plan: Plan) -> bool:
     return any(change.gate.hook for change in plan.changes)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a look by name found, and why it could not look at some."""
 
     objects: Objects

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.health.cel_rules import HealthRules
@@ -26,8 +27,7 @@ from kubectl_reconcile.engine.apply.health_wait import HealthWait
 _AT_ONCE = 16
 
 
-@dataclass(slots=True)
-class MembersHealth:
+class MembersHealth(Struct):
     """Which members of a set aren't well, as *rules* judge."""
 
     rules: HealthRules

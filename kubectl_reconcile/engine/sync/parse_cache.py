@@ -16,11 +16,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from kubectl_reconcile.core import manifests, other_tools
 from kubectl_reconcile.core.manifests.parse import Located, Parsed
@@ -44,8 +45,7 @@ _DAMAGED = ("malformed", "not a database", "disk image", "no such table", "no su
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class ParsedFiles:
+class ParsedFiles(Struct):
     """What was parsed, at *path*. May be used from any thread; nothing here ever fails."""
 
     path: Path

@@ -7,8 +7,10 @@ the set may hold, and the Sync's status.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 import kubectl_reconcile
 from kubectl_reconcile.cluster.client import Client
@@ -36,8 +38,7 @@ _SHARE_FOR_WRITING = 0.9
 TOOLING = f"kubectl-reconcile/v{kubectl_reconcile.__version__}"
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A plan carried out, as far as it went."""
 
     plan: Plan

@@ -8,12 +8,15 @@ follows the cluster or one filled once.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Protocol, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.core.annotations import MemberOptions
@@ -61,8 +64,7 @@ class Locally(Protocol):
         """Return what *work* reads; *otherwise* where that takes too long."""
 
 
-@dataclass(slots=True)
-class Target:
+class Target(Struct):
     """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none, and between the turns of a daemon.
 
     *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone. *digest* is that of
@@ -133,8 +135,7 @@ def read_at(target: Target, sha: str, reader: ManifestReader) -> Desired | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _AtCommit:
+class _AtCommit(Struct, frozen=True):
     """A source as it was at the commit *sha*."""
 
     source: GitSource
@@ -274,7 +275,7 @@ async def _with_a_draw_of_its_own(target: Target, desired: Desired, inputs: Inpu
         return inputs
 
     def redrawn() -> tuple[Located, ...]:
-        fresh = replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
+        fresh = dataclasses.replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
         return with_values(fresh, target.values, Lines(target.source, desired.revision)).manifests
 
     with suppress(SourceError):

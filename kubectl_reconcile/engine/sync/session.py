@@ -6,12 +6,15 @@ reads the server's discovery; it writes nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile import cache_folder
 from kubectl_reconcile.cluster.access import Access
@@ -43,8 +46,7 @@ _MOST_LONG: Final = 4096
 """How many of them are remembered; then all are forgotten."""
 
 
-@dataclass(slots=True)
-class _KnownKinds:
+class _KnownKinds(Struct):
     """What was learned of kinds since the server was asked last, and *earlier*; those that have *changed* and that nobody has asked for yet."""
 
     now: dict[GroupVersionKind, Kind] = field(default_factory=dict)
@@ -57,8 +59,7 @@ class _KnownKinds:
         self.now[kind.gvk] = kind if known is None or known != kind else known
 
 
-@dataclass(slots=True)
-class LongCollections:
+class LongCollections(Struct):
     """What was found out of collections by their paths: that there were more objects in them than so many.
 
     The API server walks all of a collection for a list, however few rows of it somebody asks for: with a hundred thousand objects that costs it as much as a
@@ -80,8 +81,7 @@ class LongCollections:
         return more_than >= most and self.clock() - noted_s < _LONG_S
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """One connection to a cluster with what is known of its kinds.
 
     *repositories* is the folder of this machine below which Syncs may follow repositories, None for none;
@@ -112,7 +112,7 @@ class Session:
 
     def health_of(self, sync: Sync) -> HealthRules:
         """Return how the health of a Sync's members is judged: as it says, and as modules say of their custom resources."""
-        return replace(sync.health, kinds=self.modules.health)
+        return dataclasses.replace(sync.health, kinds=self.modules.health)
 
     def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""

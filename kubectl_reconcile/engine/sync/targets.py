@@ -9,9 +9,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision, Source
@@ -215,8 +217,7 @@ def watch(target: Target, callback: Callable[[], None]) -> Watch:
     return source.watch(callback, consulted=target.reader.consulted)
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """A working tree, with the history of the repository that it belongs to."""
 
     files: WorktreeSource

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden
@@ -48,8 +50,7 @@ class ModulesView(Protocol):
         """Return the live objects of these feeds alone: what others watch, as accounts of theirs, is nothing to a module."""
 
 
-@dataclass(slots=True)
-class OneShotView:
+class OneShotView(Struct):
     """A view for one look: each feed is listed once and never watched."""
 
     cache: Cache

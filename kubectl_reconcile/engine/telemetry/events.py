@@ -12,8 +12,9 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError
@@ -32,8 +33,7 @@ _REMEMBERED = 4096
 _Sentence: TypeAlias = tuple[str, str, str]
 
 
-@dataclass(slots=True)
-class _Said:
+class _Said(Struct):
     """An event at *path*: how often it came, and when that was heard and told last."""
 
     path: str
@@ -42,8 +42,7 @@ class _Said:
     count: int = 1
 
 
-@dataclass(slots=True)
-class Events:
+class Events(Struct):
     """Writes events through one client."""
 
     client: Client

@@ -13,8 +13,9 @@ import json
 import logging
 import sys
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 _FIELDS = "reconcile_fields"
 
@@ -24,8 +25,7 @@ def event(log: logging.Logger, level: int, message: str, /, *, exc_info: bool = 
     log.log(level, message, extra={_FIELDS: fields}, exc_info=exc_info)
 
 
-@dataclass(slots=True)
-class News:
+class News(Struct):
     """What was said last of each subject, so that only news is said."""
 
     _said: dict[Hashable, frozenset[str]] = field(default_factory=dict)

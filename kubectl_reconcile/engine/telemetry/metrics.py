@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
+from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 import kubectl_reconcile
@@ -16,8 +17,7 @@ import kubectl_reconcile
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
-@dataclass(frozen=True, slots=True)
-class PassMetrics:
+class PassMetrics(Struct, frozen=True):
     """Passes over Syncs and CRs, and what modules take of them."""
 
     count: Counter
@@ -42,8 +42,7 @@ class PassMetrics:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMetrics:
+class WriteMetrics(Struct, frozen=True):
     """What is written, and what of it corrects drift."""
 
     changes: Counter
@@ -58,8 +57,7 @@ class WriteMetrics:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SourceMetrics:
+class SourceMetrics(Struct, frozen=True):
     """Repositories that are checked for new commits, and Git servers that are asked."""
 
     polls: Counter
@@ -77,8 +75,7 @@ class SourceMetrics:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class LaneMetrics:
+class LaneMetrics(Struct, frozen=True):
     """Jobs that ask Git servers, by lane."""
 
     waiting: Gauge
@@ -103,8 +100,7 @@ class LaneMetrics:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ContentionMetrics:
+class ContentionMetrics(Struct, frozen=True):
     """Fields left to other managers."""
 
     backoffs: Counter
@@ -122,8 +118,7 @@ class ContentionMetrics:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ShardMetrics:
+class ShardMetrics(Struct, frozen=True):
     """Who shares the work, and what of it is ours."""
 
     members: Gauge
@@ -138,8 +133,7 @@ class ShardMetrics:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class QueueMetrics:
+class QueueMetrics(Struct, frozen=True):
     """What waits, and how long."""
 
     depth: Gauge
@@ -158,8 +152,7 @@ class QueueMetrics:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterMetrics:
+class ClusterMetrics(Struct, frozen=True):
     """What the API server is asked, and what is held of its answers."""
 
     requests: Counter
@@ -181,8 +174,7 @@ class ClusterMetrics:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class HealthMetrics:
+class HealthMetrics(Struct, frozen=True):
     """How members are."""
 
     members: Gauge
@@ -197,8 +189,7 @@ class HealthMetrics:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LoopMetrics:
+class LoopMetrics(Struct, frozen=True):
     """How the event loop turns, in which everything happens."""
 
     blocked: Histogram

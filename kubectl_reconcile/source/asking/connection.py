@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, cast
+
+from msgspec import Struct
 
 from kubectl_reconcile.source.asking.packets import UnclearError
 from kubectl_reconcile.source.running.ending import Ending
@@ -38,8 +39,7 @@ class UnreachableError(Exception):
     """Nobody answers there; the message is what git would say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True):
     """Where a server is, and which certificates it is trusted by: those in *ca_bundle* (PEM), else in *ca_file*, else the system's."""
 
     scheme: str
@@ -55,8 +55,7 @@ class Server:
         return host if self.port == {"http": 80, "https": 443}[self.scheme] else f"{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpAnswer(Struct, frozen=True):
     """What a server answered; no more of the *body* than was asked for."""
 
     status: int

@@ -8,8 +8,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.source.asking.connection import GitConnection, Server
 from kubectl_reconcile.source.remote import Credentials
@@ -19,8 +20,7 @@ _IDLE_S: Final = 90.0
 _MOST: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Whose:
+class Whose(Struct, frozen=True):
     """Which server, and whose credentials are shown to it."""
 
     server: Server

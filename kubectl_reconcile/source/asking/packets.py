@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 
@@ -29,8 +30,7 @@ class UnclearError(SourceError):
         super().__init__(SourceFault.FAILED, what)
 
 
-@dataclass(frozen=True, slots=True)
-class Advertisement:
+class Advertisement(Struct, frozen=True):
     """What a server speaks: version 2, with the *object_format* of the repository; or an older one, with the *refs* that it has."""
 
     object_format: str = _SHA1

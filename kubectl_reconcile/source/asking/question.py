@@ -14,9 +14,10 @@ import os
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NoReturn
 from urllib.parse import urljoin, urlsplit
+
+from msgspec import Struct
 
 from kubectl_reconcile import __version__
 from kubectl_reconcile.core.resources.credential_scope import Address, NoAddressError
@@ -42,8 +43,7 @@ Asked = Callable[[Sequence[str], float], dict[str, str]]
 """Git's way to put the question: for these names, within so many seconds."""
 
 
-@dataclass(slots=True)
-class Asking:
+class Asking(Struct):
     """How one repository is asked, and what its server was found to speak. One thread at a time."""
 
     repository: Repository

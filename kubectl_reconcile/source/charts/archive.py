@@ -13,8 +13,9 @@ import posixpath
 import tarfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, EntryKind, Tree, TreeEntry
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -107,8 +108,7 @@ def _refused(why: str, hint: str = "") -> SourceError:
     return SourceError(SourceFault.REFUSED, f"the chart's archive {why}", hint)
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """The files of a chart, by their paths in it."""
 
     files: Mapping[str, bytes]
@@ -140,8 +140,7 @@ class Archive:
         return self._folders.get(path, {})
 
 
-@dataclass(frozen=True, slots=True)
-class TreeWithChart:
+class TreeWithChart(Struct, frozen=True):
     """The files of a revision, and those of an *archive* as the folder *at*, whatever the revision has there."""
 
     tree: Tree

@@ -20,11 +20,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urljoin, urlsplit
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.resources.helm import ChartPin
@@ -47,8 +49,7 @@ _SCRYPT_COST: Final = 2**13
 _PIECE: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ChartAccess:
+class ChartAccess(Struct, frozen=True):
     """What is pinned, with which *credentials* it is asked for, and from where it *may* come; archives are kept below *folder*."""
 
     pin: ChartPin

@@ -14,10 +14,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.source.complaints import unread
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -63,16 +64,14 @@ def content(stream: BinaryIO, kept: int, size: int) -> bytes | None:
     return None if rest else data
 
 
-@dataclass(frozen=True, slots=True)
-class GitObject:
+class GitObject(Struct, frozen=True):
     """One object of a clone: its *kind* (``blob``, ``tree``, ``commit``) and what it holds."""
 
     kind: bytes
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectFacts:
+class ObjectFacts(Struct, frozen=True):
     """What is known of an object without its content: its full *name*, its kind, and how many bytes it has."""
 
     name: str
@@ -204,8 +203,7 @@ class _GoneError(Exception):
     """Git has ended in the middle of an answer."""
 
 
-@dataclass(slots=True)
-class _Pipe:
+class _Pipe(Struct):
     """One ``git cat-file`` that waits for names. *since_s* is when the question began that it answers now; 0.0 while it waits."""
 
     repository: Repository

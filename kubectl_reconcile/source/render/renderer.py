@@ -12,9 +12,11 @@ import atexit
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
 from kubectl_reconcile.core.objects import Problem
@@ -56,8 +58,7 @@ _Key = tuple[str, str]
 """The path of an overlay or a chart, and what names the release of a chart."""
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """What was rendered, by the path of the overlay and what it was rendered with; beyond a bound the ones go that were used longest ago."""
 
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -90,8 +91,7 @@ class _Kept:
                 self._bytes -= sum(map(_weight, gone))
 
 
-@dataclass(slots=True, eq=False)
-class Renderer:
+class Renderer(Struct, eq=False):
     """Renders overlays and charts, from any thread; one at a time, each for *seconds* at most. *rendered* counts them.
 
     Where the program isn't there it is built if *build_log* is set, which hears of it: that takes minutes.
@@ -206,8 +206,7 @@ class Renderer:
 _SMALLER: Final = "split it into smaller ones, or follow large folders of manifests without a kustomization"
 
 
-@dataclass(slots=True)
-class _Recorder:
+class _Recorder(Struct):
     """Answers what is asked about *tree*, and remembers it; no more than *limits* allow.
 
     *missing* are files that have to be fetched before it can be answered what they hold.
@@ -276,8 +275,7 @@ class _Recorder:
         return {"kind": found["kind"], "entries": {name: kind.value for name, kind in names.items()}}
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """What is to be rendered: the folder at *path*, as an overlay, or as a chart with a *release*."""
 
     path: str

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 
@@ -19,8 +20,7 @@ _LOOK_S: Final = 0.1
 """How often somebody who waits for a turn looks whether anybody waits for them."""
 
 
-@dataclass(slots=True, eq=False)
-class Ending:
+class Ending(Struct, eq=False):
     """What ends the work of one thread; may be used from any other."""
 
     _over: threading.Event = field(default_factory=threading.Event)

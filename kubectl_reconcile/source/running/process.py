@@ -15,8 +15,9 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, SAID_KEPT_BYTES, GitLimits
@@ -43,8 +44,7 @@ _FILE_UNIT = 512
 """What POSIX counts the size of files in, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class GitProcess:
+class GitProcess(Struct, frozen=True):
     """A git that runs. *late* is set once its time was up."""
 
     popen: Any

@@ -21,9 +21,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.resources.credential_scope import Address, NoAddressError
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -48,8 +49,7 @@ _LONGEST_FOLDER: Final = 60
 """How long the path of the folder may be: that of a socket has some hundred bytes, and ssh adds to it while it makes one."""
 
 
-@dataclass(frozen=True, slots=True)
-class WayIn:
+class WayIn(Struct, frozen=True):
     """Whom the connection is for: *user* at a *host*, with *credentials*."""
 
     user: str
@@ -58,8 +58,7 @@ class WayIn:
     credentials: Credentials
 
 
-@dataclass(slots=True, eq=False)
-class _Master:
+class _Master(Struct, eq=False):
     """A master that runs, since when, and who uses it."""
 
     process: subprocess.Popen[bytes]

@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 
@@ -29,8 +30,7 @@ def begin(threads: Executor, ending: Ending, work: Callable[[], T]) -> asyncio.F
     return thread
 
 
-@dataclass(slots=True, eq=False)
-class Errand:
+class Errand(Struct, eq=False):
     """What is done in *threads* for one request."""
 
     threads: Executor

@@ -16,8 +16,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.resources.signatures import (
@@ -50,8 +52,7 @@ class UnverifiedError(SourceError):
         self.verification = verification
 
 
-@dataclass(slots=True)
-class Verdicts:
+class Verdicts(Struct):
     """Verdicts that last, for all sources of a process; the oldest are forgotten."""
 
     _known: OrderedDict[tuple[str, str, str], SignatureVerdict] = field(default_factory=OrderedDict)
@@ -75,8 +76,7 @@ class Verdicts:
         return verdict
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(Struct, frozen=True):
     """What was found of a commit, and of the tag that points to it: who signed, or why it may not be applied."""
 
     signature: Signature | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import APPROVED_PLAN
 from kubectl_reconcile.core.daemon import pass_events as on
@@ -480,7 +481,7 @@ def test_a_plan_that_writes_is_announced_should_it_take_a_while():
         None, "3f9c2e1", (Change(WEB, Op.CREATE), Change(DB, Op.UNCHANGED), Change(NEW, Op.CREATE).gated(blocked="x"))
     )
     assert after(planning, on.PlanMade(made))[1] == (on.ApplySet(made, unseen=True, announced=1),)
-    idle = replace(made, changes=(Change(DB, Op.UNCHANGED),))
+    idle = dataclasses.replace(made, changes=(Change(DB, Op.UNCHANGED),))
     assert after(planning, on.PlanMade(idle))[1] == (on.ApplySet(idle, unseen=True),)
     gated = replace(planning, is_gated=True)
     assert after(gated, on.PlanMade(made))[1] == (on.ApplySet(made, unseen=True),), "what is waited for stays told"

@@ -1,12 +1,12 @@
 """Editing single fields of a file: what was asked for changes, everything else stays, byte by byte."""
 
 import difflib
-from dataclasses import replace
 
 import pytest
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.editing import Edit, EditError, dumped, edited, restated
 from kubectl_reconcile.core.manifests.parse import parse

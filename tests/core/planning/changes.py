@@ -1,6 +1,6 @@
 """Changes and inputs from plain keywords, wherever these live."""
 
-from dataclasses import fields
+from inspect import signature
 
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Lookups, Memory, Modules
 from kubectl_reconcile.core.planning.plan import Change, Gate, Provenance
@@ -8,7 +8,7 @@ from kubectl_reconcile.core.planning.plan import Change, Gate, Provenance
 
 def _grouped(record, values):
     """Return a *record* of those of *values* that it has a field for; they leave *values*."""
-    return record(**{each.name: values.pop(each.name) for each in fields(record) if each.name in values})
+    return record(**{name: values.pop(name) for name in signature(record).parameters if name in values})
 
 
 def a_change(ref, op, kind=None, **rest):

@@ -1,10 +1,12 @@
 """Planning by difference: the plan is the one that looking at everything would give, whatever has happened in between."""
 
-from dataclasses import dataclass, field, replace
+import dataclasses
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Drawn, Located, VariableUse
 from kubectl_reconcile.core.manifests.revision import Revision
@@ -136,7 +138,8 @@ class World:
     def push(self, path, bodies, extra):
         self.version += 1
         parsed = tuple(
-            replace(Located.of(body, path, 1 + 10 * at), **(extra if at == 0 else {})) for at, body in enumerate(bodies)
+            dataclasses.replace(Located.of(body, path, 1 + 10 * at), **(extra if at == 0 else {}))
+            for at, body in enumerate(bodies)
         )
         self.files[path] = (f"blob-{path}-{self.version}", parsed)
 
@@ -152,7 +155,7 @@ class World:
         if old in self.files:
             self.version += 1
             blob, parsed = self.files.pop(old)
-            self.files[new] = blob, tuple(replace(each, path=new) for each in parsed)
+            self.files[new] = blob, tuple(dataclasses.replace(each, path=new) for each in parsed)
 
     def ignore(self, path):
         self.ignored ^= {path}
@@ -243,7 +246,7 @@ def _told(made):
         return tuple(replace(change, kind=change.kind and change.kind.gvk) for change in changes)
 
     schedule = replace(made.schedule, awaited=named(made.schedule.awaited), fallbacks=named(made.schedule.fallbacks))
-    return replace(made, changes=named(made.changes), schedule=schedule)
+    return dataclasses.replace(made, changes=named(made.changes), schedule=schedule)
 
 
 def _owned(intent):

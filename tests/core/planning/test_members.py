@@ -1,8 +1,7 @@
 """What becomes of each object that Git asks for, by what it says of itself: sentences, marks, places and verdicts."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision

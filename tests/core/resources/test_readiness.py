@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.summary import Ailment, HealthSummary
 from kubectl_reconcile.core.health.verdict import HealthStatus

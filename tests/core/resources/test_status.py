@@ -1,10 +1,9 @@
 """The status of a Sync after a pass: what a reader of ``kubectl get sync -o yaml`` finds, and what costs no write."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.resources.signatures import SignatureFault
 from kubectl_reconcile.core.resources.status import (

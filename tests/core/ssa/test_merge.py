@@ -1,11 +1,11 @@
 """Three-way merge: laws, policies, reasons and takeover. That it is the server's merge is the oracle's to say."""
 
 import copy
-import dataclasses
 import re
 
 import pytest
 from hypothesis import given
+from msgspec import structs
 from strategies import CRD, PUBLISHED, SCHEMA, entry, field_sets, living, objects
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER as US
@@ -323,7 +323,7 @@ def test_fields_of_others_at_another_version_are_no_matter_where_nothing_changes
 
 def test_live_at_a_version_that_converts_by_name_is_ours():
     live = {**after_apply(thing(text="x")), "apiVersion": "example.com/v2"}
-    schema = dataclasses.replace(SCHEMA, same_versions=frozenset({"example.com/v1", "example.com/v2"}))
+    schema = structs.replace(SCHEMA, same_versions=frozenset({"example.com/v1", "example.com/v2"}))
     result = three_way(desired=thing(text="y"), live=live, schema=schema)
     assert (result.verdict, [str(change.path) for change in result.changes]) == (Verdict.DIFFERENT, [".spec.text"])
 

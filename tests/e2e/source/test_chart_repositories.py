@@ -11,9 +11,9 @@ import socket
 import tarfile
 import threading
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.outlook.charts import moved_chart

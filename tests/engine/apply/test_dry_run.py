@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
@@ -159,10 +160,9 @@ async def test_an_object_whose_successor_is_refused_is_put_back(shop, job):
     made = await dry_run.confirm(shop.session.client, await engine.plan(shop.session, target), target.sync)
     (change,) = made.changes
     assert change.op is Op.REPLACE
-    import dataclasses  # noqa: PLC0415
 
     broken = {**change.intent, "spec": {**change.intent["spec"], "ports": [{"port": 99999}]}}
-    made = dataclasses.replace(made, changes=(dataclasses.replace(change, intent=broken),))
+    made = structs.replace(made, changes=(structs.replace(change, intent=broken),))
     done = await perform(shop.session, target, made)
     assert "the old object was restored" in refused(done)["web"]
     back = await shop.live("Service", "web")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cluster.errors import ApiError

@@ -17,10 +17,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jsonpath
+from msgspec import Struct
 
 _ACTION = re.compile(r"""\{((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^{}"'])*)\}""", re.DOTALL)
 _WORD = re.compile(
@@ -40,13 +40,11 @@ class JsonPathError(ValueError):
     """A template that can't be read; the message says where."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Literal:
+class _Literal(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Find:
+class _Find(Struct, frozen=True):
     """An expression; *here* tells that it starts at the item of the range around it, not at the root."""
 
     path: jsonpath.JSONPath | jsonpath.CompoundJSONPath
@@ -56,8 +54,7 @@ class _Find:
         return self.path.findall(item if self.here else root)
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(Struct, frozen=True):
     over: _Find
     body: tuple[_Part, ...]
 
@@ -65,8 +62,7 @@ class _Range:
 _Part: TypeAlias = _Literal | _Find | _Range
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """A template, understood."""
 
     _parts: tuple[_Part, ...]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest
 from kubectl_reconcile.core.planning.plan import Change, Op
@@ -64,8 +65,7 @@ DIFFERS = frozenset({FieldState.DRIFT, FieldState.GIT, FieldState.BOTH, FieldSta
 """Standings of fields that the next sync changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainFacts:
+class ExplainFacts(Struct, frozen=True):
     """All that is known of one live object.
 
     *manifest* is what Git asks for, None for what isn't in Git; *change* what the next sync does with it, None where it
@@ -82,8 +82,7 @@ class ExplainFacts:
     unread: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedField:
+class ExplainedField(Struct, frozen=True):
     """One field, explained. *live* and *wanted* are ABSENT where it isn't there, or nobody sets it.
 
     *rule* says why it is left to its owner, or why it isn't known what was applied last.

@@ -10,8 +10,10 @@ Pure: a plan and its inputs in, plans out.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
@@ -75,8 +77,7 @@ def _foreseen(
         yield ref, Observation(module.foresee(cr, owned_view(ahead, module, cr), seen.facts))
 
 
-@dataclass(frozen=True, slots=True)
-class Ahead:
+class Ahead(Struct, frozen=True):
     """A view with some objects *written* or *gone*; *touched* are all of these."""
 
     below: Snapshot

@@ -17,8 +17,9 @@ Pure: needs in, manifests out.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Self
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.annotations import GRANTED_TO
 from kubectl_reconcile.core.objects import DEFAULT_ACCOUNT, Manifest
@@ -31,8 +32,7 @@ _NAME = "kubectl-reconcile"
 _PREFIX = f"{_NAME}:{{0.namespace}}:{{0.name}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """A ServiceAccount. Prints as ``namespace/name``."""
 
     namespace: str

@@ -25,8 +25,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.checkup_policy import runs_pods
 from kubectl_reconcile.core.manifests.parse import Located
@@ -91,8 +93,7 @@ class Sensitive(StrEnum):
         return cls(right.verb) if right.verb in {cls.BIND, cls.ESCALATE, cls.IMPERSONATE} else None
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """What an account needs: *here*, by namespace, and *everywhere*. Neither takes the other for granted.
 
     *problems* say what can't be given with these, or wasn't understood. *made* are the namespaces that the source holds. *of_modules* is
@@ -119,8 +120,7 @@ class Needs:
         return replace(self, here={place: rights for place, rights in here.items() if rights}, everywhere=everywhere)
 
 
-@dataclass(frozen=True, slots=True)
-class RightsInputs:
+class RightsInputs(Struct, frozen=True):
     """What needs are found from: what the source of *sync* asks for, the *kinds* that the cluster serves, live *roles*.
 
     *members* are objects that belong to the set and that the source doesn't ask for any more: they are to be deleted.
@@ -196,8 +196,7 @@ def needs_of(source: RightsInputs) -> Needs:
     return gathering.needs()
 
 
-@dataclass(slots=True)
-class _Gathering:
+class _Gathering(Struct):
     """Needs so far; *own* are the Roles of the source."""
 
     source: RightsInputs

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import GRANTED_TO
@@ -35,8 +36,7 @@ _RBAC = (CLUSTER_ROLE_BINDING, ROLE_BINDING, CLUSTER_ROLE, ROLE)
 """Bindings go before what they bind."""
 
 
-@dataclass(frozen=True, slots=True)
-class GrantStep:
+class GrantStep(Struct, frozen=True):
     """What happens to one object of a grant: *op* is create, update, unchanged or delete. *more* and *less* are what rights change."""
 
     op: Op

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 from itertools import product
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.annotations import MemberOptions, translated
@@ -28,8 +30,7 @@ from kubectl_reconcile.engine.sync.session import Session
 _AT_ONCE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
+class Needed(Struct, frozen=True):
     """What the account of *sync* needs at *revision*. *problems* are those of the source and of what refers to roles.
 
     *coming* are namespaces that aren't there and that the source makes; *absent* those that nobody makes.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import Forbidden
@@ -22,8 +23,7 @@ from kubectl_reconcile.engine.api.access_reviews import may_other
 _AT_ONCE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed:
+class Reviewed(Struct, frozen=True):
     """What was found: rights that are *missing*, and those that may not be asked for, with the server's reason for that."""
 
     missing: frozenset[PlacedRight] = frozenset()
@@ -31,8 +31,7 @@ class Reviewed:
     why: str = ""
 
 
-@dataclass(slots=True)
-class Reviewer:
+class Reviewer(Struct):
     """Asks what *account* may do, on behalf of whoever *client* is. Remembers the answers."""
 
     client: Client

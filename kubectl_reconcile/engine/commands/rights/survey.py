@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
@@ -25,8 +26,7 @@ from kubectl_reconcile.engine.sync.session import Session
 _SYNCS_AT_ONCE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class AccountState:
+class AccountState(Struct, frozen=True):
     """How the account of *sync* is doing: which rights it is *lacking*, and whether it is *absent* or *out_of_reach* of the daemon.
 
     *unchecked* tells that its rights may not be asked for.

@@ -7,9 +7,10 @@ point by which kubectl-reconcile finds it once the package is installed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+
+from msgspec import Struct
 
 _TEMPLATES = {
     "pyproject.toml": "pyproject.toml",
@@ -25,8 +26,7 @@ class ScaffoldError(Exception):
     """A module can't be begun like this; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """What the new things are called."""
 
     name: str

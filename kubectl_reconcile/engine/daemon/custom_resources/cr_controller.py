@@ -15,7 +15,8 @@ import logging
 import random
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
 from kubectl_reconcile.core.annotations import OBSERVED
@@ -47,8 +48,7 @@ _CROWDED_S = 3.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class CrController:
+class CrController(Struct):
     """The passes of all CRs. Nothing is kept between two of them."""
 
     context: DaemonContext

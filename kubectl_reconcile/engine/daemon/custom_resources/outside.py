@@ -11,16 +11,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 MOST_OF_A_NAMESPACE: Final = 24
 _MOST: Final = 240
 _MOMENT_S: Final = 1.0
 
 
-@dataclass(slots=True)
-class OutsidePasses:
+class OutsidePasses(Struct):
     """Counts them by namespace; *lent* has another worker take the place of a pass for as long as it is open."""
 
     lent: Callable[[], AbstractContextManager[object]]

@@ -19,7 +19,9 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Event
 from kubectl_reconcile.cluster.errors import ApiError

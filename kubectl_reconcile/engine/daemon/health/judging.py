@@ -10,8 +10,9 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.cache import Event, StoredObject
 from kubectl_reconcile.core.annotations import MODULE_LABEL
@@ -34,8 +35,7 @@ _TOGETHER_S: Final = 5.0
 _LEFT_AWAY: Final = Health(HealthStatus.NOT_FOUND, "somebody deleted it, and spec.drift leaves it so")
 
 
-@dataclass(slots=True)
-class Judging:
+class Judging(Struct):
     """What is watched, by Sync; *cr_of* returns the custom resource that has a module and this uid, None where there is none."""
 
     context: DaemonContext

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.health.second_looks import SecondLooks
 from kubectl_reconcile.core.health.summary import HealthTally, Steadiness
@@ -15,16 +16,14 @@ FIRST_PODS_S: Final = 2.0
 """After how long the pods of a workload that ails are looked at first."""
 
 
-@dataclass(slots=True)
-class PodLook:
+class PodLook(Struct):
     """When the pods of a member are listed next, and how long the pause after that is."""
 
     at_s: float
     pause_s: float = FIRST_PODS_S
 
 
-@dataclass(slots=True)
-class WatchedMembers:
+class WatchedMembers(Struct):
     """One Sync's members. *told_s* is when its status was written last, *told* the word of it; *is_news* that it isn't up to date.
 
     *places* are the namespaces that the Sync writes to, *is_whole* tells that all members were judged once. *missing* are members that

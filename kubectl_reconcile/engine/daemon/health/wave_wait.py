@@ -11,8 +11,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.engine.daemon.context import Stop
@@ -23,8 +24,7 @@ TELL_S: Final = 5.0
 """How often at most a wait is told: each time is a write of a status."""
 
 
-@dataclass(slots=True)
-class WaveWait:
+class WaveWait(Struct):
     """One pass that may come to wait; *lent* has another worker take its place for as long as it is open.
 
     *ask* has the source asked where that is due, *is_superseded* tells whether the pass is about what is asked for no more.

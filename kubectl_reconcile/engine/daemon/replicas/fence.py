@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.connection import FENCE
 from kubectl_reconcile.cluster.errors import Fenced
@@ -21,8 +22,7 @@ _LET_GO_S = 8.0
 """How long a write may still take once its item is another's: shorter than anybody waits for our word on that."""
 
 
-@dataclass(slots=True, eq=False)
-class PassFence:
+class PassFence(Struct, eq=False):
     """The fence around one pass. *is_ours* and *ours_until_s* (monotonic) are asked again and again."""
 
     is_ours: Callable[[], bool]
@@ -82,8 +82,7 @@ class PassFence:
                 limit.reschedule(min(until_s, when_s) if self._shut else until_s)
 
 
-@dataclass(slots=True)
-class Fences:
+class Fences(Struct):
     """The fences around all passes under way."""
 
     ours_until_s: Callable[[], float]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.cache import Cache, Event, Feed
 from kubectl_reconcile.cluster.client import Client
@@ -38,16 +39,14 @@ _DAEMON, _GROUP = "daemon", "daemon-group"
 _NEVER = "1970-01-01T00:00:00.000000Z"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLease:
+class GroupLease(Struct, frozen=True):
     """The group as it is written, and the Lease that it is written in; ``None`` while there is none."""
 
     group: Group
     lease: Manifest | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Leases:
+class Leases(Struct, frozen=True):
     """The Leases in *namespace* of all replicas that follow the same part of the cluster (*follows*, empty: all of it)."""
 
     client: Client

@@ -21,7 +21,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.cache import Event
 from kubectl_reconcile.cluster.discovery import Resource
@@ -39,8 +40,7 @@ _GOODBYES = 8
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Shard:
+class Shard(Struct):
     """This replica among the others that follow the same part of a cluster.
 
     *changed* is called when the share has changed, *renewed* when it may be written for longer; *let_go* returns when nothing

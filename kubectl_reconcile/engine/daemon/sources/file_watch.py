@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
@@ -24,8 +24,7 @@ _CHANGES = frozenset({"created", "modified", "moved", "deleted", "closed"})
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class FileWatch:
+class FileWatch(Struct):
     """Watches folders for as long as it isn't closed. Calls come in the event loop that made it, one for each burst."""
 
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import compress
 from operator import attrgetter, is_not
 from typing import Final
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_state import PassState, is_at_rest
@@ -33,8 +34,7 @@ class NothingReadError(RuntimeError):
     """A set is to be worked on that was never read: a fault of the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceAnswer:
+class SourceAnswer(Struct, frozen=True):
     """What the source at *git* said; *earlier* is what was let through before this daemon began, where the newest may have to wait."""
 
     git: GitSpec
@@ -43,8 +43,7 @@ class SourceAnswer:
     earlier: Desired | None = None
 
 
-@dataclass(slots=True)
-class FollowedSync:
+class FollowedSync(Struct):
     """One Sync being followed: its state, and what carrying out needs besides, which decides nothing.
 
     *changed* are the members that changed in the cluster since the last turn. *reading* asks the source, beside all else; *answer* is what

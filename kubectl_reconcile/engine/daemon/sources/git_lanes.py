@@ -14,9 +14,10 @@ import itertools
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon.lanes import PATIENCE_S, BreakOff, Job, Lane, Lanes, host_of
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
@@ -34,8 +35,7 @@ _LOCAL_S: Final = 10.0
 """How long a plan waits for what a clone holds, in seconds."""
 
 
-@dataclass(slots=True, eq=False)
-class _Ticket:
+class _Ticket(Struct, eq=False):
     """One job between its coming and its end."""
 
     job: Job

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import ObjectRef
 
@@ -16,8 +17,7 @@ _EVERY_S = 5.0
 """After how long the first has it noted, and each one after it."""
 
 
-@dataclass(slots=True)
-class ObservedCommits:
+class ObservedCommits(Struct):
     """The Syncs whose status may be behind. *write* brings one up to date, and tells whether there was something to write."""
 
     write: Callable[[ObjectRef], Awaitable[bool]]

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from kubectl_reconcile.cluster.cache import Cache, Event, Feed
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.rendering.substitution import Values
@@ -18,8 +20,7 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.session import Session
 
 
-@dataclass(slots=True)
-class _User:
+class _User(Struct):
     """A Sync with variables: what it calls when one of its objects changed, what it declared, and the versions that it read for that."""
 
     changed: Callable[[], None]

@@ -1,8 +1,7 @@
 """Why fields are what they are, by plain values: live object, manifest and the change of the next sync."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.planning.outlook.explain import (
@@ -164,7 +163,7 @@ def test_without_files_the_owners_tell_what_they_can(given, standing, why):
 
 def test_what_is_to_be_deleted_is_said_to_go():
     given = facts(OURS, colour="red")
-    given = dataclasses.replace(given, change=Change(REF, Op.DELETE))
+    given = structs.replace(given, change=Change(REF, Op.DELETE))
     assert "the next sync deletes the object" in outlook(explained(given)[0], given)
 
 
@@ -217,7 +216,7 @@ def test_what_comes_of_a_field_is_one_sentence(standing, sentence):
 
 
 def test_where_there_is_no_sync_files_are_of_git():
-    given = dataclasses.replace(facts(OURS, colour="blue"), sync=None)
+    given = structs.replace(facts(OURS, colour="blue"), sync=None)
     assert outlook(a_field(FieldState.GIT), given) == "no drift: Git changed, and the next sync applies it"
     assert outlook(a_field(FieldState.DRIFT), given) == "drift; the next sync reverts it"
 
@@ -253,7 +252,7 @@ DRIFTS = {
 def test_drift_that_stays_says_why(sync, by, sentence):
     given = facts(OURS, wanted={"colour": "red"}, sync=sync)
     if by:
-        given = dataclasses.replace(given, change=given.change.attributed(owner=by))
+        given = structs.replace(given, change=given.change.attributed(owner=by))
     assert outlook(a_field(FieldState.DRIFT), given) == sentence
 
 
@@ -263,7 +262,7 @@ def test_drift_of_an_object_of_no_plan_is_reverted():
 
 
 def test_what_goes_with_its_object_is_said_and_drift_still_is_drift():
-    given = dataclasses.replace(facts(OURS), change=Change(REF, Op.DELETE))
+    given = structs.replace(facts(OURS), change=Change(REF, Op.DELETE))
     assert outlook(a_field(FieldState.SAME), given) == (
         "it has the value that was applied last; the next sync deletes the object, because no file has it any more"
     )
@@ -275,7 +274,7 @@ def test_what_goes_with_its_object_is_said_and_drift_still_is_drift():
 
 def test_a_status_in_a_file_is_nobodys_wish():
     given = facts(OURS, wanted={"colour": "red"}, colour="red")
-    given = dataclasses.replace(given, manifest={**given.manifest, "status": {"ready": True}})
+    given = structs.replace(given, manifest={**given.manifest, "status": {"ready": True}})
     assert [field.path for field in explained(given)] == [COLOUR]
     assert explained(given, IgnoreRule.parse(".status.ready")) == []
 

@@ -1,10 +1,9 @@
 """What a preview says of the pods that a change replaces."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of

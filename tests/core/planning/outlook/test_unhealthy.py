@@ -1,6 +1,6 @@
 """Which objects a preview calls unhealthy before anything is written."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
