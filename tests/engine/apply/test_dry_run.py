@@ -162,7 +162,7 @@ async def test_an_object_whose_successor_is_refused_is_put_back(shop, job):
     assert change.op is Op.REPLACE
 
     broken = {**change.intent, "spec": {**change.intent["spec"], "ports": [{"port": 99999}]}}
-    made = structs.replace(made, changes=(structs.replace(change, intent=broken),))
+    made = made.with_changes([structs.replace(change, intent=broken)])
     done = await perform(shop.session, target, made)
     assert "the old object was restored" in refused(done)["web"]
     back = await shop.live("Service", "web")
