@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
-
-from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.client import ApiError, Client
 from oracle.judge import Step, Subject, ask, tell
