@@ -5,18 +5,19 @@ import json
 import os
 import re
 import subprocess
+import time
 
 from tests.e2e.conftest import PROGRAM
 
-UNHEARD = re.compile("no answer at port|didn't answer")
-_LOOKS = 3
+UNHEARD = re.compile("ready, but silent|can't be observed|no answer at port|didn't answer")
+_LOOKS, _PAUSE_S = 30, 1.0
 
 SHOWN = re.compile(r"^(act|create|delete) +(Action\S*|Pod) +[^/ ]+/(\S+)", re.MULTILINE)
 DONE = re.compile(r'INFO applied object="(Action\S*|Pod) [^/ ]+/(\S+)" op=(act|create|delete)')
 
 
 def previewed(real, *options):
-    """What ``diff`` with these *options* prints. It asks members once, who may have no time just then: so it is asked again, unless that stays."""
+    """What ``diff`` with these *options* prints. It asks pods once, who may have no time just then, and says so: then it is asked again."""
     environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
     for _ in range(_LOOKS):
         answer = subprocess.run(
@@ -25,15 +26,16 @@ def previewed(real, *options):
         )  # fmt: skip
         assert answer.returncode in {0, 1}, answer.stderr
         if not UNHEARD.search(answer.stdout + answer.stderr):
-            break
-    return answer.stdout
+            return answer.stdout
+        time.sleep(_PAUSE_S)
+    raise AssertionError(f"pods are never heard: {answer.stdout}{answer.stderr}")
 
 
 class Promises:
     """Previews of what *subject* is called, as a test of its operand has it. The daemon is away while somebody does something to it, and while it is previewed."""
 
     def __init__(self, subject, folder):
-        self.subject, self.file = subject, folder / "previewed.json"
+        self.subject, self.file, self.said = subject, folder / "previewed.json", ""
 
     def named(self, name):
         """How a step is called in a comparison: what no preview can know of it is left out."""
@@ -50,8 +52,8 @@ class Promises:
     def shown(self, **spec):
         """The steps of each pass that a preview has."""
         self.file.write_text(json.dumps(self.manifest(**spec)))
-        said = previewed(self.subject.real, "-f", self.file, "--until-stable", "-o", "summary")
-        return [found for each in said.split("\npass ") if (found := self.steps(SHOWN.findall(each)))]
+        self.said = previewed(self.subject.real, "-f", self.file, "--until-stable", "-o", "summary")
+        return [found for each in self.said.split("\npass ") if (found := self.steps(SHOWN.findall(each)))]
 
     def steps(self, found):
         return [f"{op} {self.named(name)}" for op, _, name in found]
@@ -66,7 +68,7 @@ class Promises:
         self.subject.daemon.kill()
         yield
         promised, begun = self.shown(**spec), len(self.subject.daemon.log)
-        assert promised, what
+        assert promised, f"{what}: {self.said}"
         self.subject.apply(**spec)
         self.subject.daemon.start()
         self.settle(**spec)
@@ -75,7 +77,7 @@ class Promises:
     def compare(self, what, promised, done):
         """See that all steps were taken that were shown, pass by pass."""
         flat = [step for each in promised for step in each]
-        assert sorted(done) == sorted(flat), f"{what}: {flat} was shown, and {done} done"
+        assert sorted(done) == sorted(flat), f"{what}: {flat} was shown, and {done} done; the preview: {self.said}"
         left = list(done)
         for each in promised:
             assert sorted(left[: len(each)]) == sorted(each), f"{what}: {flat} was shown, and {done} done"

@@ -101,6 +101,7 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl, lo
             await web.send("PUT", "/x")
         with pytest.raises(SilentPodError, match="pod web: no answer at port 81: port 81 of the pod can't be reached"):
             await io.pod("web", 81).ask("/")
+        assert io.pods.unheard == ""
         with pytest.raises(SilentPodError, match="pod other: the custom resource controls no pod of that name"):
             io.pod("other", 80)
     async with outside.io(owned, "key") as io:
@@ -110,11 +111,13 @@ async def test_pods_are_reached_by_name_within_limits(real, outside, kubectl, lo
     async with outside.io(owned) as io:
         with pytest.raises(SilentPodError, match="pod hangs: no answer at port 80 within 3 s"):
             await io.pod("hangs", 80).ask("/")
+        assert io.pods.unheard == "pod hangs: no answer at port 80 within 3 s"
     longest(120.0)
     async with outside.io(owned) as io:
-        with pytest.raises(SilentPodError, match=r"pod hangs didn't answer; it is asked again in \d+ s"):
+        with pytest.raises(SilentPodError, match=r"pod hangs: didn't answer; it is asked again in \d+ s"):
             await io.pod("hangs", 80).ask("/")
         assert (await io.pod("web", 80).ask("/x")).status == 200
+        assert io.pods.unheard.startswith("pod hangs: didn't answer; it is asked again in")
 
     async with outside.io(owned, "key") as io:
         with pytest.raises(SilentPodError, match=r"pod hangs: no answer at port 80 within 0\.2 s"):
@@ -162,7 +165,7 @@ async def test_a_pod_that_speaks_no_http_is_talked_to_within_the_same_limits(rea
             async with io.pod("hangs", 80).connect() as stream:
                 await stream.read(100)
     async with outside.io(owned) as io:
-        with pytest.raises(SilentPodError, match="pod hangs didn't answer; it is asked again in"):
+        with pytest.raises(SilentPodError, match="pod hangs: didn't answer; it is asked again in"):
             async with io.pod("hangs", 80).connect() as stream:
                 await stream.read(100)
 

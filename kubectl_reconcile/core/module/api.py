@@ -47,13 +47,14 @@ class Observation:
     """What was found of external systems for one CR; *error* says why nothing could be.
 
     *as_of* is the time of facts that aren't of now: pods can't be reached from here, and these are what the daemon published last.
-    *unreached* says why, then.
+    *unreached* says why, then. *unheard* names pods that are ready and yet let a call time out, and how: the facts lack what they would say.
     """
 
     facts: Facts = field(default_factory=dict)
     error: str = ""
     as_of: str = ""
     unreached: str = ""
+    unheard: str = ""
 
 
 @dataclass(frozen=True, slots=True)

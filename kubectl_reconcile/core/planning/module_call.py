@@ -97,6 +97,8 @@ def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcom
         builder.problems.append(Problem(str(parent.ref), 0, text, severity=Severity.WARNING, in_source=False))
     if seen.as_of:
         _tell_age(builder, parent, seen)
+    if seen.unheard:
+        _tell_silence(builder, parent, seen)
     return outcome
 
 
@@ -109,6 +111,11 @@ def is_recalled(builder: PlanBuilder, parent: Parent) -> bool:
 def _tell_age(builder: PlanBuilder, parent: Parent, seen: Observation) -> None:
     message = f"its pods, as the daemon observed them {age_s(seen, builder.inputs.now):.0f} s ago: {seen.unreached}"
     hint = "the daemon decides the next steps"
+    builder.problems.append(Problem(str(parent.ref), 0, message, hint, severity=Severity.WARNING, in_source=False))
+
+
+def _tell_silence(builder: PlanBuilder, parent: Parent, seen: Observation) -> None:
+    message, hint = f"ready, but silent: {seen.unheard}", "try again: steps may be missing, and none are foreseen"
     builder.problems.append(Problem(str(parent.ref), 0, message, hint, severity=Severity.WARNING, in_source=False))
 
 

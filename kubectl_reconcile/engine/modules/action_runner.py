@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct
@@ -49,15 +50,17 @@ class ActionError(ApiError):
 async def look(reach: Reach, wanted: Mapping[ObjectRef, Unobserved]) -> dict[ObjectRef, Observation]:
     """Return what is found outside for each of these CRs. Never raises: a failure is a result.
 
-    Where pods can't be reached from here, what the daemon noted on a CR is what is found, unless we are the one who notes it.
+    Where pods can't be reached from here, what the daemon noted on a CR is what is found, unless we are the one who notes it. That one looks
+    again and again, so that a pod that has no time just then is nothing to tell of.
     """
     slots = asyncio.Semaphore(_LOOKS_AT_ONCE)
 
     async def one(each: Unobserved) -> Observation:
         async with slots:
             seen = await observed(reach, each.module, each.cr, each.owned)
-            known = recalled(each.cr, seen.unreached) if seen.unreached and reach.operands.recalls else None
-            return known or seen
+            if not reach.operands.recalls:
+                return replace(seen, unheard="")
+            return (recalled(each.cr, seen.unreached) if seen.unreached else None) or seen
 
     found = await asyncio.gather(*(one(each) for each in wanted.values()))
     return dict(zip(wanted, found, strict=True))
@@ -70,7 +73,8 @@ async def observed(reach: Reach, module: Module, cr: Manifest, owned: Owned) -> 
     try:
         secrets = secrets_of(module, cr, reach.client, acts=False)
         async with reach.io(owned, secrets=secrets) as io, asyncio.timeout(module.observe_s):
-            return Observation(await module.observe(cr, io))
+            facts = await module.observe(cr, io)
+            return Observation(facts, unheard=io.pods.unheard)
     except TimeoutError:
         return Observation(error=f"no answer within {module.observe_s:g} s")
     except NoWayError as error:

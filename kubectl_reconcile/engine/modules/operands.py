@@ -35,6 +35,7 @@ from kubectl_reconcile.cluster.errors import ApiError, Forbidden, Unreachable
 from kubectl_reconcile.cluster.tunnel import PodTunnel
 from kubectl_reconcile.core.module.api import Answer, PodTls, SilentPodError
 from kubectl_reconcile.core.module.inputs import Owned
+from kubectl_reconcile.core.module.workloads import is_ready
 from kubectl_reconcile.core.objects import Manifest, mapping_of
 from kubectl_reconcile.engine.modules.pod_stream import OpenPodStream
 from kubectl_reconcile.engine.modules.pod_tls import context_of
@@ -192,6 +193,12 @@ class PodsOfCr:
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[str, asyncio.Task[ssl.SSLContext]] = {}
         self._answered: set[tuple[str, int]] = set()
+        self._unheard: dict[str, str] = {}
+
+    @property
+    def unheard(self) -> str:
+        """Why nothing was heard of pods that are ready: they let a call time out. Empty where there are none."""
+        return "; ".join(self._unheard[name] for name in sorted(self._unheard))
 
     def pod(self, name: str, port: int, tls: PodTls | None) -> OwnedPod:
         """Return how to reach a pod.
@@ -267,7 +274,7 @@ class PodsOfCr:
     def _heed_silence(self, pod: Manifest, port: int) -> None:
         """Raise a SilentPodError where a pod isn't to be asked yet."""
         if not self._acts and (pause_s := self._operands.pause_s(pod["metadata"]["uid"], port)):
-            raise SilentPodError(f"pod {pod['metadata']['name']} didn't answer; it is asked again in {pause_s:.0f} s")
+            raise self._timed_out(pod, f"didn't answer; it is asked again in {pause_s:.0f} s")
 
     async def _limited(self, pod: Manifest, port: int, what: Coroutine[Any, Any, _T], limit_s: float | None) -> _T:
         """Return the result of *what*, which takes so many seconds at most.
@@ -283,12 +290,19 @@ class PodsOfCr:
         except TimeoutError as error:
             if key not in self._answered:
                 self._operands.fell_silent(*key)
-            raise SilentPodError(f"pod {name}: no answer at port {port} within {limit_s or _CALL_S:g} s") from error
+            raise self._timed_out(pod, f"no answer at port {port} within {limit_s or _CALL_S:g} s") from error
         except (Forbidden, Unreachable) as error:
             raise NoWayError(f"pods can't be reached from here: {error}{_right_for(error, pod)}") from error
         except (ApiError, aiohttp.ClientError, OSError) as error:
             fault = self._connections.fault(name) if self._connections else ""
             raise SilentPodError(f"pod {name}: no answer at port {port}: {fault or _why(error)}") from error
+
+    def _timed_out(self, pod: Manifest, how: str) -> SilentPodError:
+        """Return the error of a pod that let a call time out, and note that where it should have answered."""
+        said = f"pod {pod['metadata']['name']}: {how}"
+        if is_ready(pod):
+            self._unheard[pod["metadata"]["name"]] = said
+        return SilentPodError(said)
 
     def _connected(self) -> PodConnections:
         if self._connections is None:

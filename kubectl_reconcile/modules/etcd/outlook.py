@@ -5,7 +5,7 @@ Pure: facts in, facts out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -18,6 +18,7 @@ from kubectl_reconcile.module_api import (
     after_issuing,
     annotations_of,
     is_alive,
+    text_at,
 )
 from kubectl_reconcile.modules.etcd.situation import ALONE, ASIDE, MEMBER, arguments_of, peer_url
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
@@ -80,17 +81,7 @@ def _without_slack(facts: Facts, slot: str) -> dict[str, Any]:
 def once_running(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Facts:
     """Return the facts once the pods that are alive run, and all members among them have caught up."""
     alive = {pod["metadata"]["name"]: pod for pod in owned.of("Pod") if is_alive(pod)}
-    members = list(facts.get("members") or ())
-    if not members and alive:
-        seed = min(alive, key=lambda name: (len(name), name))
-        members = [
-            {
-                "id": _member_on(owned, seed) or f"new-{seed}",
-                "name": seed,
-                "peer": peer_url(ctx, seed, tls=tls),
-                "learner": False,
-            }
-        ]
+    members = list(facts.get("members") or ()) or _presumed(owned, alive, ctx, tls=tls)
     found: list[dict[str, Any]] = []
     pods: dict[str, Any] = {}
     for each in members:
@@ -124,6 +115,18 @@ def once_given_up(facts: Facts, *, is_noted: bool) -> Facts:
     """Return the facts while a cluster's data is given up: nobody is a member any more. *is_noted* tells that the status says so by now."""
     kept = {name: value for name, value in facts.items() if not (is_noted and name == "replacing")}
     return told({**kept, "pods": {}}, [])
+
+
+def _presumed(owned: Owned, alive: Collection[str], ctx: Context, *, tls: bool) -> list[dict[str, Any]]:
+    """Return who is a member where nobody has said so: whose data is on volumes, else who runs, and before a cluster is formed who begins it."""
+    slots = (str(each["metadata"]["name"]).removesuffix("-data") for each in owned.of("PersistentVolumeClaim"))
+    held = {slot: member for slot in slots if (member := _member_on(owned, slot))}
+    if not held and not text_at(ctx.cr, "status", "clusterID"):
+        alive = sorted(alive, key=lambda slot: (len(slot), slot))[:1]
+    return [
+        {"id": member or f"new-{slot}", "name": slot, "peer": peer_url(ctx, slot, tls=tls), "learner": False}
+        for slot, member in (held or dict.fromkeys(alive, "")).items()
+    ]
 
 
 def _member_on(owned: Owned, slot: str) -> str:

@@ -74,6 +74,16 @@ def test_what_cant_be_observed_is_said_and_nothing_is_done_to_it_and_no_child_go
     assert ops_of(plan(observing(Outcome(finalized=True)), going, observed=Observation())) == ["let-go"]
 
 
+def test_a_pod_that_is_ready_and_was_not_heard_is_told_of_and_what_is_known_is_done():
+    deaf = Observation({}, unheard="pod web-0: no answer at port 80 within 3 s")
+    one, kept = observing(Outcome((FIRST,), actions=(STEP,))), cache(finalizers=["reconcile.dev/cache"])
+    assert problem(one, kept, observed=deaf) == (
+        Severity.WARNING, "ready, but silent: pod web-0: no answer at port 80 within 3 s",
+        "try again: steps may be missing, and none are foreseen",
+    )  # fmt: skip
+    assert ops_of(plan(one, kept, observed=deaf)) == ["create a", "step"]
+
+
 def ops_of(made):
     return [change.action.verb if change.action else f"{change.op.value} {change.ref.name}" for change in made.changes]
 

@@ -38,8 +38,8 @@ TO = {"claimName": "backups"}
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "backups", "namespace": "shop"}}
 
 
-def foreseen(world):
-    """The steps that a preview shows."""
+def foreseen(world, facts=None, unheard=""):
+    """The steps that a preview shows, by what it is told: all that is so, unless *facts* say otherwise. *unheard* is why pods that are ready weren't heard."""
     ref = ObjectRef.of(world.cr)
     inputs = known(
         sync=Sync(name="", namespace="shop"),
@@ -50,7 +50,7 @@ def foreseen(world):
         modules=MODULES,
         now=world.now,
         grouped=False,
-        observed={ref: Observation(world.facts())},
+        observed={ref: Observation(facts or world.facts(), unheard=unheard)},
     )
 
     def build(inputs):
@@ -136,6 +136,48 @@ def test_a_change_takes_the_steps_that_were_shown_before(size, in_memory, lead, 
     shown = foreseen(world)
     world.settle(200)
     assert shown == world.taken
+
+
+def silent(facts):
+    """What is known where no member has answered in time."""
+    pods = {name: {"uid": each["uid"], "error": "no answer"} for name, each in facts["pods"].items()}
+    nothing = {"members": [], "membership": "", "quorum": False, "leader": "", "answering": "", "version": ""}
+    return {**facts, **nothing, "pods": pods}
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize(
+    "change", [{"version": "3.6.1"}, {"size": 5}, {"size": 1}, {"version": "3.6.1", "size": 4}], ids=str
+)
+def test_members_that_do_not_answer_just_then_are_members_still(change, in_memory):
+    world = World(3, in_memory=in_memory)
+    world.settle(200)
+    world.leader = world.voters[0]["id"]
+    world.cr["spec"] |= change
+    world.taken.clear()
+    shown = foreseen(world, silent(world.facts()))
+    world.settle(200)
+    assert shown == world.taken
+
+
+def test_nothing_is_foreseen_from_what_a_ready_pod_did_not_say():
+    world = World(3)
+    world.settle(200)
+    world.cr["spec"]["size"] = 5
+    assert foreseen(world, silent(world.facts()), unheard="pod db-0: no answer") == []
+    shown = foreseen(world, unheard="pod db-1: no answer")
+    assert shown == foreseen(world)[:1] == ["add db-3"]
+
+
+def test_members_without_pods_whose_data_is_there_are_members_still():
+    world = World(3)
+    world.settle(200)
+    for slot in ("db-0", "db-1", "db-2"):
+        world.objects.pop(("Pod", slot))
+    world.taken.clear()
+    shown = foreseen(world)
+    world.settle(200)
+    assert shown == world.taken == ["create db-0", "create db-1", "create db-2"]
 
 
 def test_a_cluster_that_is_taken_out_of_its_repository_shows_the_last_backup_that_comes_first():

@@ -2,7 +2,7 @@
 
 Each pass is planned as any other, on the cluster as it would be after the one before: objects are as they were written,
 workloads have rolled out and their pods are ready, Jobs are complete, actions had the effect that their module predicts. Actions that wait for
-approval, and what follows them, stay undone. It is a guess about everybody else's behaviour, and says so.
+approval, and what follows them, stay undone, and so does all that follows for a CR one of whose pods is ready and wasn't heard. It is a guess about everybody else's behaviour, and says so.
 
 Pure: a plan and its inputs in, plans out.
 """
@@ -77,6 +77,11 @@ def _foreseen(
         yield ref, Observation(module.foresee(cr, owned_view(ahead, module, cr), seen.facts))
 
 
+def _as_far_as_heard(seen: Observation) -> Observation:
+    """Return what to go on from: nothing where a pod that should have answered wasn't heard, since a guess at what it would have said shows steps that nobody takes."""
+    return Observation(error=seen.unheard) if seen.unheard else seen
+
+
 class Ahead(Struct, frozen=True):
     """A view with some objects *written* or *gone*; *touched* are all of these."""
 
@@ -118,7 +123,7 @@ class _Future:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
         self.written: dict[ObjectRef, Manifest | None] = {}
-        self.observed = dict(inputs.modules.observed)
+        self.observed = {ref: _as_far_as_heard(seen) for ref, seen in inputs.modules.observed.items()}
 
     def get(self, ref: ObjectRef) -> Manifest | None:
         if ref in self.written:
@@ -180,7 +185,7 @@ class _Future:
             journal = ActionJournal.of(cr).ended(action, self._inputs.now, ActionProgress.DONE)
             metadata["annotations"] = {**annotations_of(cr), ACTIONS: journal.text()}
             seen = self.observed.get(owner, Observation())
-            if module.predict is not None:
+            if module.predict is not None and not seen.error:
                 self.observed[owner] = Observation(module.predict(cr, seen.facts, action))
         self.put(owner, {**cr, "metadata": metadata})
 
