@@ -118,14 +118,20 @@ def once_given_up(facts: Facts, *, is_noted: bool) -> Facts:
 
 
 def _presumed(owned: Owned, alive: Collection[str], ctx: Context, *, tls: bool) -> list[dict[str, Any]]:
-    """Return who is a member where nobody has said so: whose data is on volumes, else who runs, and before a cluster is formed who begins it."""
-    slots = (str(each["metadata"]["name"]).removesuffix("-data") for each in owned.of("PersistentVolumeClaim"))
-    held = {slot: member for slot in slots if (member := _member_on(owned, slot))}
-    if not held and not text_at(ctx.cr, "status", "clusterID"):
-        alive = sorted(alive, key=lambda slot: (len(slot), slot))[:1]
+    """Return who is a member where nobody has said so: whose data is on volumes, else who runs; before a cluster is formed who begins it."""
+    claims = (each for each in owned.of("PersistentVolumeClaim") if annotations_of(each).get(MEMBER))
+    slots = [str(each["metadata"]["name"]).removesuffix("-data") for each in claims]
+    if not slots:
+        is_formed = bool(text_at(ctx.cr, "status", "clusterID"))
+        slots = sorted(alive, key=lambda slot: (len(slot), slot))[: None if is_formed else 1]
     return [
-        {"id": member or f"new-{slot}", "name": slot, "peer": peer_url(ctx, slot, tls=tls), "learner": False}
-        for slot, member in (held or dict.fromkeys(alive, "")).items()
+        {
+            "id": _member_on(owned, slot) or f"new-{slot}",
+            "name": slot,
+            "peer": peer_url(ctx, slot, tls=tls),
+            "learner": False,
+        }
+        for slot in slots
     ]
 
 
