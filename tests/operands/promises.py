@@ -7,9 +7,11 @@ import re
 import subprocess
 import time
 
+from kubectl_reconcile.core.module.workloads import is_ready
+from kubectl_reconcile.core.objects import controller_of
 from tests.e2e.conftest import PROGRAM
 
-UNHEARD = re.compile("ready, but silent|can't be observed|no answer at port|didn't answer")
+UNHEARD = re.compile("ready, but silent|can't be observed")
 _LOOKS, _PAUSE_S = 30, 1.0
 
 SHOWN = re.compile(r"^(act|create|delete) +(Action\S*|Pod) +[^/ ]+/(\S+)", re.MULTILINE)
@@ -55,6 +57,17 @@ class Promises:
         self.said = previewed(self.subject.real, "-f", self.file, "--until-stable", "-o", "summary")
         return [found for each in self.said.split("\npass ") if (found := self.steps(SHOWN.findall(each)))]
 
+    def rest(self):
+        """Wait a while until all pods that are there are ready: what others would say is guessed in a preview."""
+        real = self.subject.real
+
+        def is_ready_all():
+            pods = real.get(f"/api/v1/namespaces/{real.namespace}/pods")["items"]
+            return all(is_ready(pod) for pod in pods if controller_of(pod))
+
+        with contextlib.suppress(AssertionError):
+            real.eventually(is_ready_all, "all pods are ready", timeout_s=60)
+
     def steps(self, found):
         return [f"{op} {self.named(name)}" for op, _, name in found]
 
@@ -67,6 +80,7 @@ class Promises:
         """Preview what is to be done once *what* has happened, within the block, and see that just that is done."""
         self.subject.daemon.kill()
         yield
+        self.rest()
         promised, begun = self.shown(**spec), len(self.subject.daemon.log)
         assert promised, f"{what}: {self.said}"
         self.subject.apply(**spec)
