@@ -138,6 +138,47 @@ def test_a_custom_resource_takes_what_it_alone_owns_as_lists_and_caches_show_it(
     assert cascade_of(widget, {SHOP_LIST: Listed(unseen=(GroupKind("", "Secret"),))}, Objects()).uncounted == set()
 
 
+class Watched(dict):
+    """An object that counts how often it is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, key):
+        Watched.looks += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("roots", [10, 200])
+def test_however_many_go_at_once_an_object_of_a_list_is_looked_at_a_few_times(roots):
+    Watched.looks = 0
+    widgets = [thing(f"w{at}", "Widget", "example.com/v1") for at in range(roots)]
+    owned = [Watched(thing(f"c{at}", owner=f"uid-Widget-w{at}")) for at in range(roots)]
+    strangers = [Watched(thing(f"s{at}", owner="uid-somebody")) for at in range(100)]
+    listed = {SHOP_LIST: Listed((*owned, *strangers))}
+    assert [taken(each, listed) for each in widgets] == [{f"c{at}"} for at in range(roots)]
+    assert Watched.looks < 30 * (len(owned) + len(strangers))
+
+
+@given(st.lists(st.sets(st.integers(0, 7), max_size=3), min_size=8, max_size=8), st.sets(st.integers(0, 7)))
+def test_what_goes_is_what_nobody_owns_any_more(owners_of, custom):
+    def one(at):
+        made = thing(f"t{at}", *(("Widget", "example.com/v1") if at in custom else ()))
+        references = [
+            {"uid": f"uid-{'Widget' if of in custom else 'ConfigMap'}-t{of}", "kind": "x", "name": "x"}
+            for of in owners_of[at] - {at}
+        ]
+        return made | {"metadata": made["metadata"] | ({"ownerReferences": references} if references else {})}
+
+    objects = [one(at) for at in range(8)]
+    found = taken(objects[0], {SHOP_LIST: Listed(tuple(objects))})
+    for at in range(1, 8):
+        if f"t{at}" in found:
+            assert owners_of[at] - {at}
+            assert {f"t{of}" for of in owners_of[at] - {at}} <= found | {"t0"}
+        elif 0 in custom and owners_of[at] - {at} == {0}:
+            raise AssertionError(f"t{at} has no other owner, and goes")
+
+
 def test_plain_objects_ask_for_nothing():
     for each in (thing("a"), thing("web", "Deployment", "apps/v1"), thing("r", "Role", "rbac.authorization.k8s.io/v1")):
         assert not cascade_of(each, {}, Objects()).lacking
