@@ -83,7 +83,7 @@ postgres-chaos: sandbox ## Let N faults (50) befall a real PostgreSQL that is wr
 kafka-chaos: sandbox ## Let N faults (30) befall a real Kafka that is written to and read from, and look for records that are lost (SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.kafka $(or $(N),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-bench: sandbox $(READY_BENCH) ## Us against kubectl and a bare client, in one run (about an hour; ARGS="--workload large")
+bench: sandbox $(READY_BENCH) ## Us against kubectl and a bare client, in one run (one to two hours; ARGS="--workload large")
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 bench-quick: sandbox $(READY_BENCH) ## The same with small numbers, in under three minutes

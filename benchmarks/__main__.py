@@ -5,7 +5,7 @@
 
 Each workload and size gets a fresh sandbox; all contestants run on it in turn. After the races come what a daemon
 costs, of one large Sync and of many, how fast modules are, and each step by itself. Prints a table, and writes ``build/benchmarks/results.{json,md}``
-and ``growth.svg``. A full run takes about an hour; with ``--keep`` it can be done in parts. Seconds are the machine's;
+and ``growth.svg``. A full run takes one to two hours; with ``--keep`` it can be done in parts. Seconds are the machine's;
 ratios are what counts.
 """
 
