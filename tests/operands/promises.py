@@ -5,14 +5,12 @@ import json
 import os
 import re
 import subprocess
-import time
 
 from kubectl_reconcile.core.module.workloads import is_ready
 from kubectl_reconcile.core.objects import controller_of
 from tests.e2e.conftest import PROGRAM
 
 UNHEARD = re.compile("ready, but silent|can't be observed")
-_LOOKS, _PAUSE_S = 30, 1.0
 
 SHOWN = re.compile(r"^(act|create|delete) +(Action\S*|Pod) +[^/ ]+/(\S+)", re.MULTILINE)
 DONE = re.compile(r'INFO applied object="(Action\S*|Pod) [^/ ]+/(\S+)" op=(act|create|delete)')
@@ -21,16 +19,18 @@ DONE = re.compile(r'INFO applied object="(Action\S*|Pod) [^/ ]+/(\S+)" op=(act|c
 def previewed(real, *options):
     """What ``diff`` with these *options* prints. It asks pods once, who may have no time just then, and says so: then it is asked again."""
     environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
-    for _ in range(_LOOKS):
+
+    def heard():
         answer = subprocess.run(
             [PROGRAM, "diff", "-n", real.namespace, *options],
             env=environ, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert answer.returncode in {0, 1}, answer.stderr
-        if not UNHEARD.search(answer.stdout + answer.stderr):
-            return answer.stdout
-        time.sleep(_PAUSE_S)
-    raise AssertionError(f"pods are never heard: {answer.stdout}{answer.stderr}")
+        if UNHEARD.search(said := answer.stdout + answer.stderr):
+            raise LookupError(said)
+        return answer
+
+    return real.eventually(heard, "all pods are heard").stdout
 
 
 class Promises:

@@ -1,11 +1,9 @@
 """EtcdRestore on real members: a cluster that was deleted with its volumes begins again with what its backup holds; what is damaged begins nothing."""
 
 import json
-import os
 import re
-import subprocess
 
-from tests.e2e.conftest import PROGRAM
+from tests.operands.promises import previewed as diff_of
 from tests.operands.test_etcd import claim
 from tests.operands.test_etcdbackup import (  # noqa: F401 - fixtures
     BACKUPS,
@@ -37,11 +35,7 @@ def previewed(real, folder, *manifests):
     """What diff says of all that follows."""
     file = folder / "db.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
-    command = [PROGRAM, "diff", "-f", file, "-n", real.namespace, "--until-stable"]
-    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
-    answer = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
-    assert answer.returncode in {0, 1}, answer.stderr
-    return answer.stdout
+    return diff_of(real, "-f", file, "--until-stable")
 
 
 def found(real, name):

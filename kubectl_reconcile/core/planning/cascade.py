@@ -131,8 +131,7 @@ def _owned(carrier: Manifest, live: Snapshot) -> Iterator[Manifest]:
 def _goes(each: Manifest, listing: Listing, gone: set[str], *, all_of_it: bool) -> bool:
     if listing.set_id:
         return applyset.is_marked_by_us(each) and not MemberOptions.of(each).kept
-    owners = _owners(each)
-    return all_of_it or (bool(owners) and gone.issuperset(owners))
+    return all_of_it or gone.issuperset(_owners(each))  # it has owners, the carrier among them
 
 
 def _owners(manifest: Manifest) -> set[str]:

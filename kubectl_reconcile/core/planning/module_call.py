@@ -94,11 +94,12 @@ def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcom
         )
         return replace(outcome, actions=(), keep_children=True, finalized=False)
     for text in outcome.warnings:
-        builder.problems.append(Problem(str(parent.ref), 0, text, severity=Severity.WARNING, in_source=False))
+        warn(builder, parent, text)
     if seen.as_of:
         _tell_age(builder, parent, seen)
     if seen.unheard:
-        _tell_silence(builder, parent, seen)
+        hint = "try again: steps may be missing, and none are foreseen"
+        warn(builder, parent, f"ready, but silent: {seen.unheard}", hint)
     return outcome
 
 
@@ -110,13 +111,7 @@ def is_recalled(builder: PlanBuilder, parent: Parent) -> bool:
 
 def _tell_age(builder: PlanBuilder, parent: Parent, seen: Observation) -> None:
     message = f"its pods, as the daemon observed them {age_s(seen, builder.inputs.now):.0f} s ago: {seen.unreached}"
-    hint = "the daemon decides the next steps"
-    builder.problems.append(Problem(str(parent.ref), 0, message, hint, severity=Severity.WARNING, in_source=False))
-
-
-def _tell_silence(builder: PlanBuilder, parent: Parent, seen: Observation) -> None:
-    message, hint = f"ready, but silent: {seen.unheard}", "try again: steps may be missing, and none are foreseen"
-    builder.problems.append(Problem(str(parent.ref), 0, message, hint, severity=Severity.WARNING, in_source=False))
+    warn(builder, parent, message, "the daemon decides the next steps")
 
 
 def _outcome_of_broken(cr: Manifest, error: ModuleError) -> Outcome:
@@ -194,3 +189,8 @@ def _read_by(live: Snapshot, reads: Reads, context: Context) -> Iterator[Manifes
 def fault(builder: PlanBuilder, parent: Parent, message: str, hint: str) -> None:
     """Note what is wrong with a CR, or with its module."""
     builder.problems.append(Problem(str(parent.ref), 0, message, hint, in_source=False))
+
+
+def warn(builder: PlanBuilder, parent: Parent, message: str, hint: str = "") -> None:
+    """Note what somebody should know of a CR, and nothing is kept from happening by."""
+    builder.problems.append(Problem(str(parent.ref), 0, message, hint, severity=Severity.WARNING, in_source=False))

@@ -69,7 +69,8 @@ class _Silence(Struct, frozen=True):
 class Operands(Struct):
     """How this process reaches pods, and which of them don't answer. One for all looks and actions.
 
-    *recalls* tells that what somebody else noted on a CR will do where pods can't be reached.
+    *recalls* tells that this process looks once, as a preview does: what somebody else noted on a CR will do where pods can't be reached, and
+    it is told which of those that are ready weren't heard.
     """
 
     directly: bool = field(default_factory=lambda: reaches_directly(os.environ))

@@ -18,9 +18,8 @@ from kubectl_reconcile.module_api import (
     after_issuing,
     annotations_of,
     is_alive,
-    text_at,
 )
-from kubectl_reconcile.modules.etcd.situation import ALONE, ASIDE, MEMBER, arguments_of, peer_url
+from kubectl_reconcile.modules.etcd.situation import ALONE, ASIDE, MEMBER, arguments_of, peer_url, situation_of
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
 from kubectl_reconcile.modules.etcd.steps import ON_SECRETS, Do
 from kubectl_reconcile.modules.etcd.tls.kinds import KINDS
@@ -81,7 +80,7 @@ def _without_slack(facts: Facts, slot: str) -> dict[str, Any]:
 def once_running(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Facts:
     """Return the facts once the pods that are alive run, and all members among them have caught up."""
     alive = {pod["metadata"]["name"]: pod for pod in owned.of("Pod") if is_alive(pod)}
-    members = list(facts.get("members") or ()) or _presumed(owned, alive, ctx, tls=tls)
+    members = list(facts.get("members") or ()) or _presumed(owned, facts, alive, ctx, tls=tls)
     found: list[dict[str, Any]] = []
     pods: dict[str, Any] = {}
     for each in members:
@@ -105,7 +104,7 @@ def once_alone(owned: Owned, facts: Facts, ctx: Context, *, tls: bool) -> Facts:
         left = {name: answer for name, answer in (facts.get("pods") or {}).items() if name in there}
         return told({**facts, "pods": left}, list(facts.get("members") or ()))
     known = next((each for each in facts.get("members") or () if each.get("name") == lone), None)
-    one = known or {"id": _member_on(owned, lone) or f"new-{lone}", "name": lone, "peer": peer_url(ctx, lone, tls=tls)}
+    one = known or _voter(owned, lone, ctx, tls=tls)
     pods = {lone: _answer(there[lone], {**one, "learner": False})}
     kept = {name: value for name, value in facts.items() if name != "recovering"}
     return told({**kept, "pods": pods}, [{**one, "learner": False}])
@@ -117,22 +116,18 @@ def once_given_up(facts: Facts, *, is_noted: bool) -> Facts:
     return told({**kept, "pods": {}}, [])
 
 
-def _presumed(owned: Owned, alive: Collection[str], ctx: Context, *, tls: bool) -> list[dict[str, Any]]:
+def _presumed(owned: Owned, facts: Facts, alive: Collection[str], ctx: Context, *, tls: bool) -> list[dict[str, Any]]:
     """Return who is a member where nobody has said so: whose data is on volumes, else who runs; before a cluster is formed who begins it."""
-    claims = (each for each in owned.of("PersistentVolumeClaim") if annotations_of(each).get(MEMBER))
-    slots = [str(each["metadata"]["name"]).removesuffix("-data") for each in claims]
-    if not slots:
-        is_formed = bool(text_at(ctx.cr, "status", "clusterID"))
-        slots = sorted(alive, key=lambda slot: (len(slot), slot))[: None if is_formed else 1]
-    return [
-        {
-            "id": _member_on(owned, slot) or f"new-{slot}",
-            "name": slot,
-            "peer": peer_url(ctx, slot, tls=tls),
-            "learner": False,
-        }
-        for slot in slots
-    ]
+    s = situation_of(ctx.cr, owned, facts, ctx)
+    held = [slot for slot, volume in s.volumes.items() if volume.member]
+    slots = held or sorted(alive, key=lambda slot: (len(slot), slot))[: None if s.is_formed else 1]
+    return [_voter(owned, slot, ctx, tls=tls) for slot in slots]
+
+
+def _voter(owned: Owned, slot: str, ctx: Context, *, tls: bool) -> dict[str, Any]:
+    """Return the member of a slot that votes; one whose id stands nowhere is called by its slot."""
+    known = _member_on(owned, slot) or f"new-{slot}"
+    return {"id": known, "name": slot, "peer": peer_url(ctx, slot, tls=tls), "learner": False}
 
 
 def _member_on(owned: Owned, slot: str) -> str:
