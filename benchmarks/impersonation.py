@@ -25,13 +25,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import psutil
 import yaml
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.module.rbac import daemon_rules

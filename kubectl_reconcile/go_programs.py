@@ -21,8 +21,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 Log = Callable[[str], None]
 """Where progress goes, a line at a time and without a line end."""
@@ -45,8 +46,7 @@ class GoBuildError(Exception):
         self.message, self.hint, self.output = message, hint, output
 
 
-@dataclass(frozen=True, slots=True)
-class GoProgram:
+class GoProgram(Struct, frozen=True):
     """A program whose sources are *files* in *folder*, called *what* in sentences; *otherwise* is what to do without it.
 
     A file that several programs share is named by its way there, as in ``../main.go``.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from msgspec import Struct, field
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from kubectl_reconcile import __version__
 from kubectl_reconcile.cluster.access.route import Route
 from kubectl_reconcile.cluster.errors import printable
+from kubectl_reconcile.core.records import Guarded
 
 JSON = "application/json"
 
@@ -24,9 +24,10 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 """HTTP headers in order; a name may come more than once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Guarded, frozen=True):
     """What to send. *impersonation* replaces the route's own, if it isn't None."""
+
+    hidden: ClassVar = frozenset({"impersonation"})
 
     method: str
     path: str
@@ -35,7 +36,7 @@ class Request:
     content_type: str = JSON
     accept: str = JSON
     etag: str = ""
-    impersonation: Headers | None = field(default=None, repr=False)
+    impersonation: Headers | None = None
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

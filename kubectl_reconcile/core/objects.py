@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -188,8 +187,7 @@ def warnings_among(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(problem for problem in problems if not problem.is_error)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """One entry of ``status.conditions``, after KEP-1623; *status* is ``True``, ``False`` or ``Unknown``."""
 
     type: str

@@ -21,19 +21,19 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from msgspec import Struct
 
+from kubectl_reconcile.core.records import Guarded
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Guarded, frozen=True):
     """How to get at a repository. Nothing of it shows in a ``repr``.
 
     Over HTTP: *username* and *password* (a token counts as one), or a *bearer_token*, and
@@ -41,12 +41,16 @@ class Credentials:
     (without passphrase) and *known_hosts*, lines as ``ssh-keyscan`` prints them.
     """
 
-    username: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-    bearer_token: str = field(default="", repr=False)
-    ca_bundle: str = field(default="", repr=False)
-    ssh_private_key: str = field(default="", repr=False)
-    known_hosts: str = field(default="", repr=False)
+    hidden: ClassVar = frozenset(
+        {"username", "password", "bearer_token", "ca_bundle", "ssh_private_key", "known_hosts"}
+    )
+
+    username: str = ""
+    password: str = ""
+    bearer_token: str = ""
+    ca_bundle: str = ""
+    ssh_private_key: str = ""
+    known_hosts: str = ""
 
     def secrets(self) -> tuple[str, ...]:
         """Return every text that must not be shown."""

@@ -1,11 +1,11 @@
 """Golden texts of a plan's other forms: tree, table, fields with reasons, two columns, Markdown, and the board of a sync."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.output import layouts, markdown, progress
 from kubectl_reconcile.cli.output.layouts import columns

@@ -1,6 +1,5 @@
 """What a plan looks like: golden texts, masked Secrets, and nothing that could harm a terminal."""
 
-import dataclasses
 import io
 import json
 import re
@@ -683,5 +682,5 @@ def test_what_a_variable_brought_from_a_secret_is_hidden_and_so_is_what_stood_th
     assert told.before["metadata"]["annotations"]["note"] == "old-key"  # nobody says that this came from a Secret
     assert list(variables_of(change)) == [f"{fields[0].path} from ${{KEY}}"]
     assert change.told("the server says: new-key is odd") == "the server says: *** is odd"
-    other = change.attributed(uses=(dataclasses.replace(uses[0], texts=("other",)), uses[1]))
+    other = change.attributed(uses=(replace(uses[0], texts=("other",)), uses[1]))
     assert fingerprint(change) == fingerprint(replace(other, intent=job("other")))

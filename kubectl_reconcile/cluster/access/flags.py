@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from kubectl_reconcile.core.records import Guarded
 
 
 class TlsFlags(Struct, frozen=True):
@@ -32,9 +33,10 @@ class ImpersonationFlags(Struct, frozen=True):
     as_uid: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Guarded, frozen=True):
     """What kubectl's common flags say about the cluster to talk to. None (or empty) leaves it to the kubeconfig."""
+
+    hidden: ClassVar = frozenset({"token"})
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -42,7 +44,7 @@ class Access:
     user: str | None = None
     namespace: str | None = None
     server: str | None = None
-    token: str | None = field(default=None, repr=False)
+    token: str | None = None
     tls: TlsFlags = field(default_factory=TlsFlags)
     impersonation: ImpersonationFlags = field(default_factory=ImpersonationFlags)
     request_timeout_s: float | None = None

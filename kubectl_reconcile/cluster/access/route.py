@@ -18,11 +18,11 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.access import kubeconfig
 from kubectl_reconcile.cluster.access.credentials import (
@@ -35,17 +35,19 @@ from kubectl_reconcile.cluster.access.credentials import (
 )
 from kubectl_reconcile.cluster.access.flags import Access
 from kubectl_reconcile.cluster.errors import KubeconfigError
+from kubectl_reconcile.core.records import Guarded
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(Guarded, frozen=True):
     """TLS material by value, so that two routes can be compared and nothing depends on files that may go."""
 
+    hidden: ClassVar = frozenset({"certificate", "key"})
+
     authority: bytes | None = None
-    certificate: bytes | None = field(default=None, repr=False)
-    key: bytes | None = field(default=None, repr=False)
+    certificate: bytes | None = None
+    key: bytes | None = None
     verify: bool = True
 
     def context(self) -> ssl.SSLContext:
@@ -81,17 +83,18 @@ class Tls:
             context.load_cert_chain(chain, secret, password="")
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Guarded, frozen=True):
     """An access resolved: everything that a request needs besides itself.
 
     *expires_at_s* is on the monotonic clock; past it, resolve again. *headers* carry authorization and impersonation.
     """
 
+    hidden: ClassVar = frozenset({"headers"})
+
     server: str
     namespace: str
     tls: Tls
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    headers: tuple[tuple[str, str], ...] = ()
     tls_server_name: str = ""
     proxy: str = ""
     expires_at_s: float = NEVER

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_cost import Size
@@ -105,13 +107,12 @@ def _asked(text: str, key: str) -> CelTest:
         raise RuleError(key, str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class HealthRules:
+class HealthRules(Struct, frozen=True):
     """How a Sync wants health judged. *strict* asks for work done rather than accepted; *kinds* are the rules of modules."""
 
     strict: bool = False
     rules: Sequence[Rule] = ()
-    kinds: Mapping[GroupKind, KindRule] = field(default_factory=dict)
+    kinds: Mapping[GroupKind, KindRule] = msgspec.field(default_factory=dict)
 
     def judge(self, manifest: Manifest | None, *, expected: Expected = Expected.NOT_KNOWN, now: str = "") -> Health:
         """Return the health of a live object; *expected* and *now* are as for `health`."""

@@ -20,7 +20,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,19 +33,21 @@ from kubectl_reconcile.core.manifests.scalars import shown
 from kubectl_reconcile.core.manifests.yaml_reader import Place
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity, map_at
 from kubectl_reconcile.core.other_tools.translation import sentence_of
+from kubectl_reconcile.core.records import Guarded
 
 Steps: TypeAlias = tuple[int | str, ...]
 """Where a field stands in a manifest: names and indexes from its root."""
 
 
-@dataclass(frozen=True, slots=True)
-class VariableUse:
+class VariableUse(Guarded, frozen=True):
     """A scalar that has values of variables in it: where it stands, and their *names*; the *texts* of one that has a secret in it, which nobody may see."""
+
+    hidden: ClassVar = frozenset({"texts"})
 
     steps: Steps
     names: tuple[str, ...]
     secret: bool = False
-    texts: tuple[str, ...] = field(default=(), repr=False)
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,7 @@ class Drawn:
     after: str = field(default="", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(Struct, frozen=True):
     """A manifest, the path of its file, and the line of its first key; path and line together are its alone.
 
     What was rendered stands in no file as it is: its line is below zero, and no place to show. *uses* are where values of variables
@@ -71,8 +72,8 @@ class Located:
     manifest: Manifest
     path: str
     line: int
-    gvk: GroupVersionKind = field(repr=False, compare=False)
-    ref: ObjectRef = field(repr=False, compare=False)
+    gvk: GroupVersionKind
+    ref: ObjectRef
     uses: tuple[VariableUse, ...] = ()
     drawn: tuple[Drawn, ...] = ()
 

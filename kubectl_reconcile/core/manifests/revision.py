@@ -16,17 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(Struct, frozen=True):
     """The manifest files of one commit, or of a folder.
 
     *sha* is the commit, or for a folder ``worktree-`` and a digest of its files; equal shas mean
@@ -47,7 +45,7 @@ class Revision:
     stamps: Mapping[str, str] = field(default_factory=dict)
     overlay: str | None = None
     is_chart: bool = False
-    commit: Commit | None = field(default=None, compare=False)
+    commit: Commit | None = None
 
     @property
     def short(self) -> str:

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import ACTIONS, APPROVE_ACTIONS, APPROVED_ACTIONS
 from kubectl_reconcile.core.module.inputs import Facts
@@ -41,8 +43,7 @@ class ActionProgress(StrEnum):
     """The external system refused it or didn't answer; it may be tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
+class JournalEntry(Struct, frozen=True):
     """One line of the journal; *attempts* counts the starts."""
 
     key: str
@@ -53,8 +54,7 @@ class JournalEntry:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionJournal:
+class ActionJournal(Struct, frozen=True):
     """What the CR says of its actions, the oldest first."""
 
     entries: tuple[JournalEntry, ...] = ()

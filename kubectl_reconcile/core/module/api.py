@@ -27,14 +27,16 @@ import inspect
 import types
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import finalizer_of
 from kubectl_reconcile.core.health.kind_table import KindRule
 from kubectl_reconcile.core.module.inputs import DNS_LABEL, SUFFIX_MAX, Context, Facts, Owned, Reads
 from kubectl_reconcile.core.module.outcome import Action, Outcome
 from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupKind, GroupVersionKind, Manifest
+from kubectl_reconcile.core.records import Guarded
 
 POD = GroupVersionKind.parse("v1", "Pod")
 
@@ -42,8 +44,7 @@ Reconcile: TypeAlias = Callable[[Manifest, Owned, Facts, Context], Outcome]
 """The heart of a module: pure, total for every CR that the API server admits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """What was found of external systems for one CR; *error* says why nothing could be.
 
     *as_of* is the time of facts that aren't of now: pods can't be reached from here, and these are what the daemon published last.
@@ -57,8 +58,7 @@ class Observation:
     unheard: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer of an external system: its status code, its body as JSON (None if it isn't JSON), and the body as text."""
 
     status: int
@@ -70,19 +70,19 @@ class SilentPodError(Exception):
     """A pod doesn't answer; the message names it and says why. Other pods may answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodTls:
+class PodTls(Struct, frozen=True):
     """TLS to a pod: *secret*, in the CR's namespace, holds ``ca.crt``, ``tls.crt`` and ``tls.key``; the certificate shown is for *server_name*."""
 
     secret: str
     server_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SeenSecret:
+class SeenSecret(Guarded, frozen=True):
     """A Secret in the CR's namespace as it is now: its values, whether the CR controls it, and its *version*, which detects changes."""
 
-    values: Mapping[str, str] = field(repr=False)
+    hidden: ClassVar = frozenset({"values"})
+
+    values: Mapping[str, str]
     is_own: bool
     version: str
 
@@ -179,8 +179,7 @@ Predict: TypeAlias = Callable[[Manifest, Facts, Action], Facts]
 Foresee: TypeAlias = Callable[[Manifest, Owned, Facts], Facts]
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Struct, frozen=True):
     """A domain module as data: the kind that it handles, the kinds that it owns and reads, and its functions.
 
     *reconcile* and *finalize* are pure. *observe* reads external systems, within *observe_s* seconds. *act* runs

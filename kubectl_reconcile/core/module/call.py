@@ -8,14 +8,15 @@ Pure: modules are pure functions.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 from collections.abc import Callable
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.inputs import DNS_LABEL, NAME_MAX, Context, Facts, Owned
-from kubectl_reconcile.core.module.outcome import Outcome, kept_status, key_of
+from kubectl_reconcile.core.module.outcome import Outcome, as_tree, kept_status, key_of
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import Condition, GroupKind, GroupVersionKind, Manifest
 
@@ -64,7 +65,7 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
         raise ModuleError(module.name, f"its outcome can't be used: {type(error).__name__}: {error}") from error
     if any(condition.type == "Degraded" for condition in outcome.conditions):
         return outcome
-    return dataclasses.replace(outcome, conditions=(*outcome.conditions, Condition("Degraded", "False", "AsExpected")))
+    return replace(outcome, conditions=(*outcome.conditions, Condition("Degraded", "False", "AsExpected")))
 
 
 def outcome_of_invalid(cr: Manifest, error: SpecError) -> Outcome:
@@ -137,6 +138,6 @@ def _answer(ask: Ask, module: Module, cr: Manifest, owned: Owned, facts: Facts, 
 
 def _canonical(module: Module, outcome: Outcome) -> str:
     try:
-        return json.dumps(dataclasses.asdict(outcome), sort_keys=True, allow_nan=False)
+        return json.dumps(as_tree(outcome), sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ModuleError(module.name, f"its outcome isn't plain JSON: {error}") from error

@@ -9,16 +9,17 @@ Pure: JSON in, JSON out.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.call import Ask, outcome_of, outcome_of_invalid
 from kubectl_reconcile.core.module.inputs import Context, Facts, Owned
-from kubectl_reconcile.core.module.outcome import Outcome
+from kubectl_reconcile.core.module.outcome import Outcome, as_tree
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, annotations_of, walk
 
@@ -31,8 +32,7 @@ class CaseError(ValueError):
     """What was given is no recorded case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """What a module was given, and (*outcome*, as JSON) what it said."""
 
     module: str
@@ -40,10 +40,10 @@ class Case:
     cr: Manifest
     children: tuple[Manifest, ...] = ()
     read: tuple[Manifest, ...] = ()
-    facts: Facts = dataclasses.field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
     unobserved: str = ""
-    unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    outcome: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    outcome: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tree: Any) -> Case:
@@ -97,7 +97,7 @@ class Case:
             outcome = ask(module, self.cr, owned, self.facts, context)
         except SpecError as error:
             outcome = outcome_of_invalid(self.cr, error)
-        return dataclasses.replace(self, outcome=_plain(outcome))
+        return replace(self, outcome=_plain(outcome))
 
 
 def differences(before: Case, after: Case) -> Iterator[str]:
@@ -110,7 +110,7 @@ def differences(before: Case, after: Case) -> Iterator[str]:
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(outcome)))
+    found: dict[str, Any] = json.loads(json.dumps(as_tree(outcome)))
     return found
 
 

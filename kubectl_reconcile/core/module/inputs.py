@@ -11,9 +11,10 @@ import copy
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Protocol, Self, TypeAlias
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.kstatus import Health, health
@@ -52,8 +53,7 @@ CEILINGS: Final[Mapping[str, int]] = {
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """Which objects of a kind one CR reads: those with all these *labels*, with one of these *names*, or with *refer* at a *path* of fields.
 
     They are in the CR's namespace. For a cluster-scoped CR, and for cluster-scoped kinds, they can be anywhere.
@@ -81,8 +81,7 @@ class Select:
         return by_label or by_path or manifest["metadata"]["name"] in self.names
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Struct, frozen=True):
     """Objects that a module reads without owning them, such as the pods of its Deployment.
 
     They are watched by *selector*, in kubectl's syntax (``app=web,tier=front``); an empty selector watches
@@ -151,8 +150,7 @@ class Unparsed(Protocol):
         """Return the whole object, parsed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ParsedObject:
+class _ParsedObject(Struct, frozen=True):
     """An object that was parsed already."""
 
     ref: ObjectRef
@@ -249,8 +247,7 @@ def _of_kind(manifests: Iterable[Manifest], kind: str) -> Iterator[Manifest]:
             yield manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The surroundings of one call for *cr*: the time (*now*, RFC 3339), names and labels for its children.
 
     *module* is the module's name. *unobserved* says why external systems couldn't be observed. In that case the

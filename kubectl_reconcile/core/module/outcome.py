@@ -6,14 +6,15 @@ Pure: values only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from kubectl_reconcile.core.objects import Condition, GroupVersionKind, Manifest, mapping_of
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One step on an external system, as data. The same *key* never runs twice.
 
     *verb* and *parameters* are for the driver. *summary* is the sentence that people read.
@@ -33,9 +34,12 @@ class Action:
     repeats: bool = False
     asks_each_time: bool = False
 
+    def with_parameters(self, parameters: Mapping[str, Any]) -> Action:
+        """Return this step with other parameters."""
+        return replace(self, parameters=parameters)
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+
+class Outcome(Struct, frozen=True):
     """What a module wants: the engine makes exactly this true, and nothing else.
 
     *children* have ``apiVersion``, ``kind``, ``metadata.name`` and the fields that the module sets;
@@ -66,6 +70,12 @@ class Outcome:
     released: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     urgent: bool = False
+
+
+def as_tree(outcome: Outcome) -> dict[str, Any]:
+    """Return *outcome* as a mapping of its fields. What a module put into them is there as it is, even if it isn't JSON."""
+    parts = {"conditions": outcome.conditions, "actions": outcome.actions}
+    return asdict(outcome) | {name: [asdict(each) for each in items] for name, items in parts.items()}
 
 
 STATUS_OF_ENGINE: Final = ("conditions", "observedGeneration")

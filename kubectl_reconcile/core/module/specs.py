@@ -15,9 +15,10 @@ import dataclasses
 import json
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Manifest
 
@@ -37,8 +38,7 @@ class SpecError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """Bounds of a number in a view, both included: ``Annotated[int, Between(0, 1000)]``."""
 
     least: float
@@ -68,8 +68,7 @@ def _viewed(tree: Any, view: Any, where: str) -> Any:
     return view(**values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     name: str
     wire_name: str
     hint: Any

@@ -10,11 +10,11 @@ Pure: modules are pure functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid

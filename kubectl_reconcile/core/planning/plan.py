@@ -12,19 +12,17 @@ Pure: values only.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, TypeAlias, cast
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.parse import VariableUse
@@ -269,8 +267,7 @@ class Schedule(Struct, frozen=True):
     fallbacks: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(Struct, frozen=True):
     """What modules said besides the children that they want.
 
     *observed* is what they were told of external systems; *unobserved* are CRs that can't be planned before
@@ -292,8 +289,7 @@ class _Changes(tuple[Change, ...]):  # noqa: SLOT001 - what is looked for once h
         return tuple(change for change in self if change.op is not Op.UNCHANGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Everything that one sync would do, in apply order.
 
     *verdicts* are the objects found unchanged, to be handed to the next build. *members* counts what the set holds
@@ -330,11 +326,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not isinstance(self.changes, _Changes):
-            object.__setattr__(self, "changes", _Changes(self.changes))
+            force_setattr(self, "changes", _Changes(self.changes))
 
     def with_changes(self, changes: Iterable[Change]) -> Plan:
         """Return this plan with other changes."""
-        return dataclasses.replace(self, changes=tuple(changes))
+        return replace(self, changes=tuple(changes))
 
     def acting(self) -> tuple[Change, ...]:
         """Return the changes of objects that aren't as they should be: of ten thousand mostly a few."""

@@ -16,13 +16,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity
+from kubectl_reconcile.core.records import Guarded
 from kubectl_reconcile.core.redaction import values_in, without
 
 MOST_LOOKUPS: Final = 100
@@ -79,14 +80,15 @@ def one_of(asked: str) -> str:
     return f"every {kind}{f' of {namespace}' if namespace else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Guarded, frozen=True):
     """What lookups are told: JSON by what was asked for, empty where nothing is there, and why some are *absent* for sure.
 
     Nothing can be rendered where some were *refused*, with the reason of each, or where they are *beyond* a bound, which it says.
     """
 
-    found: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hidden: ClassVar = frozenset({"found"})
+
+    found: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     beyond: str = ""

@@ -8,15 +8,13 @@ Pure.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, parse
@@ -61,14 +59,13 @@ class Draw(Struct):
     used: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(Struct, frozen=True):
     """What an overlay or a chart renders to, or the problem that it doesn't, and what that depends on. *lookups* are those of a chart."""
 
     objects: tuple[RenderedObject, ...]
     problems: tuple[Problem, ...]
     consulted: Consulted
-    draw: Draw = field(default_factory=Draw, compare=False)
+    draw: Draw = field(default_factory=Draw)
     lookups: tuple[str, ...] = ()
 
 
@@ -104,9 +101,7 @@ def objects_of(rendering: Rendering, policy: Unstable = Unstable.KEEP) -> Parsed
             found, told = _drawn(parsed, parse(each.again.encode(), _AS_YAML), policy)
             problems += (replace(problem, path=each.file) for problem in told)
         first = -len(manifests) - 1
-        manifests += (
-            dataclasses.replace(located, path=each.file, line=first - more) for more, located in enumerate(found)
-        )
+        manifests += (replace(located, path=each.file, line=first - more) for more, located in enumerate(found))
         problems += (replace(problem, path=each.file, line=0) for problem in parsed.problems)
     return Parsed(tuple(manifests), tuple(problems))
 
@@ -153,7 +148,7 @@ def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revi
     files = {path: f"rendered-{_hash('---'.join(text))}" for path, text in sorted(texts.items())}
     sha = revision.sha if revision.committed_at else f"worktree-{_digest(rendering.consulted)}"
     unrendered = ("",) if errors_among(found.problems) else ()
-    return dataclasses.replace(revision, sha=sha, files=files, problems=found.problems, unrendered=unrendered)
+    return replace(revision, sha=sha, files=files, problems=found.problems, unrendered=unrendered)
 
 
 def _digest(consulted: Consulted) -> str:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse, is_named_by_variables, metadata_faults
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity
@@ -92,8 +92,7 @@ _READERS: Final[Mapping[ValueType, Callable[[str], Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """What is known of the variables that a Sync declares: *known* by name, and why those that are *unset* have no value.
 
     *versions* are those of the objects that they were read from, by kind and name.
@@ -102,12 +101,16 @@ class Values:
     known: Mapping[str, Value] = field(default_factory=dict)
     unset: Mapping[str, str] = field(default_factory=dict)
     also_in: frozenset[str] = frozenset()
-    versions: Mapping[tuple[Holder, str], str] = field(default_factory=dict, compare=False)
+    versions: Mapping[tuple[Holder, str], str] = field(default_factory=dict)
 
     @property
     def is_declared(self) -> bool:
         """Tell whether anything is substituted at all."""
         return bool(self.known or self.unset)
+
+    def is_same_as(self, other: Values) -> bool:
+        """Tell whether both give variables the same values, whatever was written to what they were read from."""
+        return (self.known, self.unset, self.also_in) == (other.known, other.unset, other.also_in)
 
     def stamp_of(self, names: Iterable[str]) -> str:
         """Return what tells the values of *names* from others, without giving that of a Secret away."""
@@ -127,8 +130,7 @@ class Unresolved(Struct, frozen=True):
     declared: bool
 
 
-@dataclass(slots=True)
-class Substitution:
+class Substitution(Struct):
     """The substitution of *values* in all that a source asks for; beyond a bound, objects are too large."""
 
     values: Values
@@ -231,8 +233,7 @@ LineOf = Callable[[Located, Steps], int]
 """Where a field of a manifest stands in its file; 0 where that isn't known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Substituted:
+class Substituted(Struct, frozen=True):
     """What a source asks for with values in it, what is wrong with it, and which variables stand in each file."""
 
     manifests: tuple[Located, ...]

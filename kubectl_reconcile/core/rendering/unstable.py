@@ -18,11 +18,13 @@ import binascii
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Drawn, Located, Steps
 from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef
+from kubectl_reconcile.core.records import Guarded
 
 DRAWN_LATER: Final = "<generated when applied>"
 """What stands for a value in what is asked for."""
@@ -120,14 +122,15 @@ def with_placeholders(located: Located, drawn: Sequence[Drawn]) -> Located:
 # --- what is held ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Guarded, frozen=True):
     """An object as it is to be applied.
 
     *missing* are the fields that had no live value, *changed* those around which Git asks for something else than is live.
     """
 
-    manifest: Manifest = field(repr=False)
+    hidden: ClassVar = frozenset({"manifest"})
+
+    manifest: Manifest
     missing: tuple[Steps, ...] = ()
     changed: tuple[Steps, ...] = ()
 

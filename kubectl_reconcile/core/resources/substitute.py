@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
 
@@ -46,8 +45,7 @@ class Holder(StrEnum):
     SECRET = "Secret"  # noqa: S105 - a kind
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ValueSource:
+class ValueSource(Struct, frozen=True, order=True):
     """Where a value is: the *key* of a ConfigMap or a Secret of the Sync's namespace."""
 
     holder: Holder

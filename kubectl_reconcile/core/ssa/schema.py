@@ -16,7 +16,6 @@ Pure: no I/O; a document, once handed in, is never mutated and must not be.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msgspec import Struct
@@ -60,14 +59,13 @@ class ListType:
         return record.default if record and record.has_default else None
 
 
-@dataclass(slots=True)
-class SchemaField:
+class SchemaField(Struct):
     """A declared field of a map: its path element, its type, its default and whether it may be null."""
 
     name: str
     element: str
     type: Type
-    spec: Mapping[str, Any] = field(repr=False)
+    spec: Mapping[str, Any]
     required: bool
 
     @property

@@ -15,7 +15,6 @@ tries each and every one. Writes nothing.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,7 +81,7 @@ async def confirm(
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
     changes = tuple(map(judged.get, map(id, made.changes), made.changes))
     changes, holds = _held(changes, made, sync)
-    return dataclasses.replace(
+    return replace(
         made,
         changes=changes,
         holds=holds,

@@ -12,7 +12,6 @@ Pure, but for the names of kinds, which the server's discovery knows.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -103,11 +102,11 @@ class Selection(Struct, frozen=True):
         changes = tuple(change for change in plan.changes if change.ref in refs and self._happens(change))
         kept = {change.ref for change in changes}
         statuses = tuple(status for status in plan.outcomes.statuses if status.ref in kept)
-        return dataclasses.replace(
+        return replace(
             plan,
             changes=changes,
             holds=tuple(hold for hold in plan.holds if kept.intersection(hold.refs)),
-            outcomes=dataclasses.replace(plan.outcomes, statuses=statuses),
+            outcomes=replace(plan.outcomes, statuses=statuses),
             schedule=replace(plan.schedule, fallbacks=()),
             unhealthy=tuple(one for one in plan.unhealthy if one.ref in kept),
             partial=True,

@@ -6,7 +6,6 @@ Each instruction of ``core.daemon.pass_events`` has one method here; what it cam
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -415,4 +414,4 @@ def _revisions(live: Manifest | None, sync: Sync) -> tuple[str, str]:
 def _part(followed: FollowedSync, desired: Desired, refs: Iterable[ObjectRef]) -> Desired:
     """Return what is asked for of some members alone, and of what must fit them."""
     changed = [followed.places[each] for each in sorted(refs) if each in followed.places]
-    return dataclasses.replace(desired, manifests=with_fitting(changed, desired.manifests), problems=(), whole=False)
+    return replace(desired, manifests=with_fitting(changed, desired.manifests), problems=(), whole=False)

@@ -12,9 +12,10 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FrameType
 from typing import Any
+
+from msgspec import Struct, field
 
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.call import ModuleError, check_purity, outcome_of
@@ -61,8 +62,7 @@ def asked(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Context
     return outcome_of(module, cr, owned, facts, ctx)
 
 
-@dataclass(slots=True)
-class Sampling:
+class Sampling(Struct):
     """Asks modules strictly for the first *each* CRs of each module, and plainly for the others."""
 
     each: int = 3

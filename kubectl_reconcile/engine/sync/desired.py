@@ -6,15 +6,13 @@ file.
 
 from __future__ import annotations
 
-import dataclasses
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables, parse
@@ -41,8 +39,7 @@ _NOBODY: Final = Sync("", "")
 """Whoever reads files without a Sync."""
 
 
-@dataclass(frozen=True, slots=True)
-class Desired:
+class Desired(Struct, frozen=True):
     """What one revision asks for, and what is wrong with it. *whole* is False for a part of it.
 
     *digest* is the same for the same objects, whatever the commit. *draw* is told when what was drawn is used. A chart's *release* is what it
@@ -55,14 +52,14 @@ class Desired:
     problems: tuple[Problem, ...]
     whole: bool = True
     digest: str = ""
-    draw: Draw = field(default_factory=Draw, compare=False)
-    release: Release | None = field(default=None, compare=False)
-    looked_up: tuple[str, ...] = field(default=(), compare=False)
-    named: bool = field(default=True, compare=False)
+    draw: Draw = field(default_factory=Draw)
+    release: Release | None = None
+    looked_up: tuple[str, ...] = ()
+    named: bool = True
 
     def is_same_as(self, other: Desired) -> bool:
         """Tell whether both ask for the same by the same files, and have the same wrong with them, whatever the commit."""
-        one, two = (dataclasses.replace(each.revision, sha="", committed_at="") for each in (self, other))
+        one, two = (replace(each.revision, sha="", committed_at="", commit=None) for each in (self, other))
         mine = one, self.problems, self.whole, self.manifests
         return mine == (two, other.problems, other.whole, other.manifests)
 
@@ -82,8 +79,7 @@ class _ReadFile(Struct, frozen=True):
         return cls(parsed.manifests, parsed.problems, prints, any(map(is_named_by_variables, parsed.manifests)))
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadFiles:
+class _ReadFiles(Struct, frozen=True):
     """The files of one revision, by path in its order, their ids as *blobs* has them, and the prints of all their objects, *sorted*."""
 
     blobs: Mapping[str, str] = field(default_factory=dict)
@@ -138,17 +134,16 @@ def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
     if not done.names and not done.problems:
         return desired
     stamps = {path: values.stamp_of(names) for path, names in done.names.items()}
-    return dataclasses.replace(
+    return replace(
         desired,
-        revision=dataclasses.replace(desired.revision, stamps=stamps),
+        revision=replace(desired.revision, stamps=stamps),
         manifests=done.manifests,
         problems=(*desired.problems, *done.problems),
         digest=digest_of(map(without_secrets, done.manifests)),
     )
 
 
-@dataclass(slots=True)
-class ManifestReader:
+class ManifestReader(Struct):
     """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk.
 
     Overlays are rendered, and charts with the release that *release_of* gives a Sync at the time and the *answers* to what they look up.
@@ -157,7 +152,7 @@ class ManifestReader:
     kept: ParsedFiles | None = None
     limits: GitLimits = field(default_factory=GitLimits)
     _read: _ReadFiles = field(default_factory=_ReadFiles)
-    renderer: Renderer = RENDERER
+    renderer: Renderer = field(default_factory=lambda: RENDERER)
     release_of: Callable[[Sync], Release] = lambda _: Release()
     chart: PinnedChart | None = None
     answers: Answers = NO_ANSWERS

@@ -8,7 +8,6 @@ follows the cluster or one filled once.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -91,7 +90,7 @@ class Target(Struct):
     def filled(self, desired: Desired) -> Desired:
         """Return what the source asks for with the values of variables in it; the same as before for the same. Blocks."""
         before = self._filled
-        if before is not None and before[0] is desired and before[1] == self.values:
+        if before is not None and before[0] is desired and before[1].is_same_as(self.values):
             return before[2]
         self._filled = desired, self.values, with_values(desired, self.values, Lines(self.source, desired.revision))
         return self._filled[2]
@@ -275,7 +274,7 @@ async def _with_a_draw_of_its_own(target: Target, desired: Desired, inputs: Inpu
         return inputs
 
     def redrawn() -> tuple[Located, ...]:
-        fresh = dataclasses.replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
+        fresh = replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
         return with_values(fresh, target.values, Lines(target.source, desired.revision)).manifests
 
     with suppress(SourceError):

@@ -6,7 +6,6 @@ reads the server's discovery; it writes nothing.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -112,7 +111,7 @@ class Session(Struct):
 
     def health_of(self, sync: Sync) -> HealthRules:
         """Return how the health of a Sync's members is judged: as it says, and as modules say of their custom resources."""
-        return dataclasses.replace(sync.health, kinds=self.modules.health)
+        return replace(sync.health, kinds=self.modules.health)
 
     def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""

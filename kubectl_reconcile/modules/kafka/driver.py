@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -251,7 +250,7 @@ async def _act(action: Action, io: BrokerIo) -> None:
         await _reload(io, action.parameters)
         return
     if action.verb in {KafkaDo.SET_USER, KafkaDo.LOCK_USER}:
-        action = replace(action, parameters=await password_of(action.parameters, io))
+        action = action.with_parameters(await password_of(action.parameters, io))
     if action.verb in {KafkaDo.MOVE, KafkaDo.THROTTLE}:  # the throttle first: whoever dies in between has moved nothing
         rates = {key: str(action.parameters["throttle"]) for key in THROTTLES}
         await _throttle(io, action.parameters, {"set": rates, "reset": ()})

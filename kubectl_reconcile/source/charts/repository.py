@@ -20,13 +20,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urljoin, urlsplit
 from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.resources.helm import ChartPin

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from msgspec.structs import replace
 
@@ -96,9 +94,9 @@ def test_counts_are_of_what_was_written_not_of_what_was_planned():
 
 
 def test_a_source_that_cannot_be_read_takes_no_objects_out_of_the_count():
-    made = dataclasses.replace(plan(change(Op.UNCHANGED, "a")), members=5)
+    made = replace(plan(change(Op.UNCHANGED, "a")), members=5)
     assert report_of(made, []).counts.total == 1
-    assert report_of(dataclasses.replace(made, problems=(PROBLEM,)), []).counts.total == 5
+    assert report_of(replace(made, problems=(PROBLEM,)), []).counts.total == 5
 
 
 def test_what_was_skipped_counts_as_failed_and_is_told():

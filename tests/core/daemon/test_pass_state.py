@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from msgspec.structs import replace
 
@@ -481,7 +479,7 @@ def test_a_plan_that_writes_is_announced_should_it_take_a_while():
         None, "3f9c2e1", (Change(WEB, Op.CREATE), Change(DB, Op.UNCHANGED), Change(NEW, Op.CREATE).gated(blocked="x"))
     )
     assert after(planning, on.PlanMade(made))[1] == (on.ApplySet(made, unseen=True, announced=1),)
-    idle = dataclasses.replace(made, changes=(Change(DB, Op.UNCHANGED),))
+    idle = replace(made, changes=(Change(DB, Op.UNCHANGED),))
     assert after(planning, on.PlanMade(idle))[1] == (on.ApplySet(idle, unseen=True),)
     gated = replace(planning, is_gated=True)
     assert after(gated, on.PlanMade(made))[1] == (on.ApplySet(made, unseen=True),), "what is waited for stays told"

@@ -1,10 +1,9 @@
 """Common children of modules: what is insisted on, and what is said of those that are ready."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.module.inputs import Context
 from kubectl_reconcile.core.module.workloads import (

@@ -1,6 +1,5 @@
 """What members and children share while a plan is made: how a change is judged, what is told of it, and what it waits for."""
 
-import dataclasses
 from collections import Counter
 
 import pytest
@@ -239,15 +238,13 @@ def test_what_is_wrong_with_objects_is_told_and_these_are_left_alone():
 
 def test_what_was_brought_from_a_secret_is_hidden_in_what_modules_make_of_it():
     secret, plain = VariableUse(("spec", "size"), ("SIZE",), secret=True, texts=("7",)), VariableUse(("a",), ("A",))
-    made = plan([dataclasses.replace(written(cache("web")), uses=(secret, plain))], modules={MEMCACHED: memcached})
+    made = plan([replace(written(cache("web")), uses=(secret, plain))], modules={MEMCACHED: memcached})
     uses = {change.ref.kind: change.provenance.uses for change in made.changes}
     assert uses.pop("Memcached") == (secret, plain)
     assert set(uses.values()) == {(secret,)}
-    plainly = plan([dataclasses.replace(written(cache("web")), uses=(plain,))], modules={MEMCACHED: memcached})
+    plainly = plan([replace(written(cache("web")), uses=(plain,))], modules={MEMCACHED: memcached})
     assert {change.provenance.uses for change in plainly.changes if change.is_child} == {()}
-    other = plan(
-        [dataclasses.replace(written(cache("web")), uses=(secret,)), cache("other")], modules={MEMCACHED: memcached}
-    )
+    other = plan([replace(written(cache("web")), uses=(secret,)), cache("other")], modules={MEMCACHED: memcached})
     below = {change.ref.name: change.provenance.uses for change in other.changes if change.is_child}
     assert below["web"] == (secret,)
     assert below["other"] == ()

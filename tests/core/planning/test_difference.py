@@ -1,6 +1,5 @@
 """Planning by difference: the plan is the one that looking at everything would give, whatever has happened in between."""
 
-import dataclasses
 from dataclasses import dataclass, field
 
 import pytest
@@ -138,8 +137,7 @@ class World:
     def push(self, path, bodies, extra):
         self.version += 1
         parsed = tuple(
-            dataclasses.replace(Located.of(body, path, 1 + 10 * at), **(extra if at == 0 else {}))
-            for at, body in enumerate(bodies)
+            replace(Located.of(body, path, 1 + 10 * at), **(extra if at == 0 else {})) for at, body in enumerate(bodies)
         )
         self.files[path] = (f"blob-{path}-{self.version}", parsed)
 
@@ -155,7 +153,7 @@ class World:
         if old in self.files:
             self.version += 1
             blob, parsed = self.files.pop(old)
-            self.files[new] = blob, tuple(dataclasses.replace(each, path=new) for each in parsed)
+            self.files[new] = blob, tuple(replace(each, path=new) for each in parsed)
 
     def ignore(self, path):
         self.ignored ^= {path}
@@ -246,7 +244,7 @@ def _told(made):
         return tuple(replace(change, kind=change.kind and change.kind.gvk) for change in changes)
 
     schedule = replace(made.schedule, awaited=named(made.schedule.awaited), fallbacks=named(made.schedule.fallbacks))
-    return dataclasses.replace(made, changes=named(made.changes), schedule=schedule)
+    return replace(made, changes=named(made.changes), schedule=schedule)
 
 
 def _owned(intent):

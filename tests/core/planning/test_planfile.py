@@ -1,6 +1,5 @@
 """Plan files, on plain values: what is carried out as it was shown, and what is refused because something moved."""
 
-import dataclasses
 import json
 
 import pytest
@@ -357,7 +356,7 @@ def test_a_plan_made_on_noted_facts_is_refused_once_these_have_moved():
     file = PlanFile.parse(json.dumps({**tree_of(made), "observed": entries}).encode())
 
     def now(facts, as_of="2026-11-20T12:05:00Z"):
-        return dataclasses.replace(made, outcomes=Outcomes(observed={BAR: Observation(facts, as_of=as_of)}))
+        return replace(made, outcomes=Outcomes(observed={BAR: Observation(facts, as_of=as_of)}))
 
     file.check(now(seen))
     file.check(now(seen, as_of=""))  # seen with our own eyes, and it is the same

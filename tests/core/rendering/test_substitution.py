@@ -10,7 +10,7 @@ from kubectl_reconcile.core.manifests.parse import Located, VariableUse, parse
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.rendering import substitution
 from kubectl_reconcile.core.rendering.substitution import Value, Values, substituted, without_secrets
-from kubectl_reconcile.core.resources.substitute import MOST_VALUE_BYTES, ValueType
+from kubectl_reconcile.core.resources.substitute import MOST_VALUE_BYTES, Holder, ValueType
 
 INTEGER, NUMBER, BOOLEAN = ValueType.INTEGER, ValueType.NUMBER, ValueType.BOOLEAN
 KNOWN = {
@@ -248,3 +248,9 @@ def test_nothing_is_mutated_and_what_has_no_variable_is_shared(spec):
     [made] = substituted([given_one], PLAIN, lambda *_: 0).manifests
     assert repr(spec) == before
     assert made.uses or made.manifest["spec"] == spec or "$$" in before
+
+
+def test_values_are_the_same_whatever_else_was_written_to_what_they_are_read_from():
+    read = Values(KNOWN, versions={(Holder.CONFIG_MAP, "cluster"): "1"})
+    assert read.is_same_as(Values(KNOWN, versions={(Holder.CONFIG_MAP, "cluster"): "2"}))
+    assert not read.is_same_as(Values({}, versions=read.versions))

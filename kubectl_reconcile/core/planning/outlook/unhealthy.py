@@ -9,7 +9,8 @@ Pure: asks the snapshot, never the cluster.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.silence import Expected, expected_of

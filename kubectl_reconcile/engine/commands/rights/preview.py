@@ -7,7 +7,8 @@ the plan's hash: it depends on who looks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.plan import Change, Plan

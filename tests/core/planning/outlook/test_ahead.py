@@ -1,8 +1,7 @@
 """What would be known once a plan has been carried out and everything has settled, object by object."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.manifests.revision import Revision
