@@ -6,9 +6,12 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
+
+from msgspec import Struct
 
 from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.cloned.objects import ObjectReader, Place
 from kubectl_reconcile.source.cloned.refs import ClonedRefs
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import GitLimits
@@ -51,6 +54,8 @@ class FollowedRef:
         self.since_s = float("inf")
         """How old an answer of the server may be that somebody else was given: from then on (monotonic); by default, none will do."""
         self._admitted = False
+        self._held: _Held | None = None
+        """Where the clone was found to have the ref when it was looked into last."""
         self.ref_name = self.tip = self.tag = ""
         """The full name of the ref, the commit that it was at when it was asked last, and the annotated tag that it was at, if any."""
 
@@ -173,9 +178,17 @@ class FollowedRef:
         self._fetch(name, _ours(name))
 
     def _holds(self, remote: RemoteRef) -> bool:
-        """Tell whether the clone has what the ref is at now; a tag may be another one at the same commit."""
+        """Tell whether the clone has what the ref is at now; a tag may be another one at the same commit.
+
+        What it had a while ago it has unless it was recreated or packs have gone: so who asks whether anything moved needs no git.
+        """
+        now = _Held.by(self._clone.reader, remote)
+        if self._held is not None and self._held.tells(now):
+            return True
         ours = _ours(remote.name)
-        return self._refs.at(ours) == remote.sha and (not remote.tag or self._refs.tag_at(ours) == remote.tag)
+        has = self._refs.at(ours) == remote.sha and (not remote.tag or self._refs.tag_at(ours) == remote.tag)
+        self._held = now if has else None
+        return has
 
     def _fetch(self, name: str, ours: str, wanted: RemoteRef | None = None) -> str:
         """Fetch a ref, unless somebody else has brought it to where it is *wanted* while we waited; return its commit."""
@@ -192,12 +205,34 @@ class FollowedRef:
                 raise
             sha = self._refs.at(ours)
             if sha:
+                self._held = _Held.by(self._clone.reader, RemoteRef(name, sha, self._refs.tag_at(ours)))
                 return sha
             if self._refs.is_other_than_commit(ours):
                 raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} isn't a commit")
             raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
 
 
+class _Held(Struct, frozen=True):
+    """That a clone, told from others by its *place* and *packs*, has what the *remote* ref is at, as of *at_s* (monotonic)."""
+
+    place: Place | None
+    packs: int
+    remote: RemoteRef
+    at_s: float
+
+    @classmethod
+    def by(cls, reader: ObjectReader, remote: RemoteRef) -> Self:
+        """Return what a look into the clone now would tell."""
+        return cls(reader.place(), reader.packs(), remote, time.monotonic())
+
+    def tells(self, now: _Held) -> bool:
+        """Tell whether another look isn't worth a git: nothing has changed that shows, and the last was a while ago at most."""
+        is_same = (self.place, self.packs, self.remote) == (now.place, now.packs, now.remote)
+        return self.place is not None and is_same and now.at_s - self.at_s < _LOOKS_AGAIN_S
+
+
+_LOOKS_AGAIN_S = 600.0
+"""After so long a clone is looked into although nothing shows that it has changed: it may be damaged."""
 _DEFAULT = "default/HEAD"
 """What the server's default branch is called in the clone, below ``refs/``."""
 

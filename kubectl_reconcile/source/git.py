@@ -24,6 +24,7 @@ from pathlib import Path
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.cloned.folders import CommitFolders
+from kubectl_reconcile.source.cloned.objects import Place
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.followed_ref import HASH, FollowedRef
 from kubectl_reconcile.source.limits import GitLimits
@@ -47,7 +48,7 @@ from kubectl_reconcile.source.tree import (
 __all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
 
 
-_FolderIn = tuple[tuple[int, int] | None, tuple[str, str]]
+_FolderIn = tuple[Place | None, tuple[str, str]]
 """A folder in a clone: which clone, and the folder's mode and id."""
 
 _NOTHING = "0" * 40
@@ -78,7 +79,7 @@ class GitSource(FollowedRef):
         self.path = check_path(path)
         self._state = threading.Lock()
         self._listed: ListedFiles | None = None
-        self._listed_in: tuple[int, int] | None = None
+        self._listed_in: Place | None = None
         self._sizes: dict[str, int] = {}
         self.came_along: _FolderIn | None = None
         """The folder at the path whose files somebody else's request has brought."""

@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
@@ -26,6 +26,9 @@ from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.ending import ENDING, taking
 from kubectl_reconcile.source.running.process import QUIET, GitProcess, running
+
+Place: TypeAlias = tuple[int, int, int]
+"""What tells one clone from another: the device, the number and the time of its ``HEAD``."""
 
 GONE, ABSENT = b"gone", b"absent"
 """Instead of a kind: git has ended; it has no such object."""
@@ -88,8 +91,8 @@ class ObjectReader:
         self._facts = _Pipe(repository, ("cat-file", "--batch-check"), environment, limits)
         self._most = limits.file_bytes
         self._turn = threading.Lock()
-        self._is: tuple[int, int] = (0, 0)
-        self._known: OrderedDict[str, tuple[tuple[int, int], ObjectFacts]] = OrderedDict()
+        self._is: Place = (0, 0, 0)
+        self._known: OrderedDict[str, tuple[Place, ObjectFacts]] = OrderedDict()
 
     def ask(self, name: str, most_bytes: int = 0) -> GitObject | None:
         """Return the object *name*, None where there is no such; of one larger than *most_bytes*, one byte more than that.
@@ -155,13 +158,23 @@ class ObjectReader:
             finally:
                 _KEEPER.keeps(self)
 
-    def place(self) -> tuple[int, int] | None:
-        """Return what tells the clone's folder from any other, such as that of a clone that is recreated; None where there is none."""
+    def place(self) -> Place | None:
+        """Return what tells the clone from any other, such as one that is recreated; None where there is none.
+
+        Git writes ``HEAD`` as it makes a clone, and then no more. A folder that is recreated may have the number of the one before it.
+        """
         try:
-            facts = self._folder.stat()
+            facts = (self._folder / "HEAD").stat()
         except OSError:
             return None
-        return facts.st_dev, facts.st_ino
+        return facts.st_dev, facts.st_ino, facts.st_mtime_ns
+
+    def packs(self) -> int:
+        """Return what tells whether packs of objects have come or gone, 0 where the clone can't hold any."""
+        try:
+            return (self._folder / "objects" / "pack").stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def _known_of(self, name: str) -> ObjectFacts | None:
         """Return what was said of a commit or its folder, which never changes as long as the clone is the same."""

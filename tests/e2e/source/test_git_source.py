@@ -776,6 +776,30 @@ def test_a_damaged_clone_is_recreated(git_server, source, cache, damage):
     assert followed.read(revision.files["a.yaml"]) == b"2"
 
 
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_who_follows_a_repository_goes_on_after_its_clone_was_damaged(git_server, source, cache, damage):
+    first = git_server.push({"a.yaml": "1"})
+    followed = source()
+    followed.revision()
+    followed._clone.reader.close()  # as after a while without a question
+    damage(clone_of(cache))
+    assert followed.revision().sha == first
+    sha = git_server.push({"a.yaml": "2"})
+    revision = followed.revision()
+    assert revision.sha == sha
+    assert followed.read(revision.files["a.yaml"]) == b"2"
+
+
+def test_a_clone_that_lost_its_packs_is_recreated_when_the_server_is_asked_next(git_server, source, cache):
+    git_server.push({"a.yaml": "1"})
+    followed = source()
+    followed.revision()
+    followed._clone.reader.close()
+    remove_objects(clone_of(cache))
+    followed.revision()
+    assert [*clone_of(cache).glob("objects/pack/*.pack")]
+
+
 def test_a_clone_damaged_between_listing_and_reading_is_recreated(git_server, source, cache):
     git_server.push({f"{n}.yaml": f"n: {n}" for n in range(300)})
     followed = source()

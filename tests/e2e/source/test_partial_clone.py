@@ -22,6 +22,7 @@ from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import blame
 from kubectl_reconcile.sandbox.gitserver import ServedRepository
+from kubectl_reconcile.source.cloned import objects
 from kubectl_reconcile.source.cloned.clone import git_version, never_fetches_lazily
 from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
@@ -117,9 +118,12 @@ def test_a_push_that_adds_files_costs_one_request_for_all_of_them(source, histor
     assert sum(started.values()) < 40, started
 
 
-def test_an_unchanged_remote_costs_no_process_at_all(source, history, processes):
+def test_an_unchanged_remote_costs_no_process_at_all(source, history, processes, eventually, monkeypatch):
+    monkeypatch.setattr(objects, "_IDLE_S", 0.0)
     followed = source()
     followed.revision()
+    followed.revision()  # the clone has its files now, too, and is looked into once more
+    eventually(lambda: not followed._clone.reader.is_open, "whoever read the clone has ended")
     processes()
     followed.revision()
     started = processes()

@@ -14,6 +14,7 @@ import pytest
 from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault
 from kubectl_reconcile.core.resources.trusted_keys import TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification, VerifyMode, VerifySpec
+from kubectl_reconcile.source import followed_ref
 from kubectl_reconcile.source.git import Ref, Repository
 from kubectl_reconcile.source.signed import check
 from kubectl_reconcile.source.signed.verified import UnverifiedError, Verdicts, VerifiedSource
@@ -421,6 +422,23 @@ def test_an_unverified_commit_leaves_the_last_good_one_in_force(repository, sour
         assert found.verification.revision == good
     newer = repository.push({"a.yaml": "a: 4"}, alice)
     assert found.revision().sha == newer
+    assert not found.verification.refusal
+
+
+@pytest.mark.parametrize("again_s", [600.0, 0.0], ids=["packs are gone", "packs are cut short, a while ago"])
+def test_a_damaged_clone_is_no_reason_to_refuse_a_commit(repository, source, alice, tmp_path, monkeypatch, again_s):
+    monkeypatch.setattr(followed_ref, "_LOOKS_AGAIN_S", again_s)
+    good = repository.push(APP, alice)
+    found = source(keeps=Verification(), allowed_signers=trusting(alice))
+    found.revision()
+    found._clone.reader.close()  # as after a while without a question
+    for pack in (tmp_path / "cache").glob("*.git/objects/pack/*"):
+        if again_s:
+            pack.unlink()
+        else:
+            pack.chmod(0o600)
+            pack.write_bytes(pack.read_bytes()[:20])
+    assert found.revision().sha == good
     assert not found.verification.refusal
 
 
