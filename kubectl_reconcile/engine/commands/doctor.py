@@ -40,7 +40,8 @@ from kubectl_reconcile.source.cloned.clone import git_version
 from kubectl_reconcile.source.errors import SourceError
 
 _OLDEST_GIT = (2, 31)
-_OLDEST_SERVER = (1, 27)
+_OLDEST_SERVER = (1, 30)
+"""What `install` needs, as the guides say. Rules of its CRDs ask for CEL's ``quantity``, new in 1.29."""
 _CLOCKS_AGREE_S = 3.0
 _CLOCKS_CLASH_S = 15.0
 """Beyond this, the Lease of a living daemon looks expired."""
@@ -139,14 +140,15 @@ async def _server(client: Client) -> list[Finding]:
     answer = await client.request("GET", "/version")
     took_s = time.perf_counter() - began_s
     version = orjson.loads(answer.body)
-    text = f"{client.server}: Kubernetes {version.get('gitVersion', '?')}, answers in {took_s * 1000:.0f} ms"
-    grade, advice = Grade.OK, ""
-    if _number(version) < _OLDEST_SERVER:
-        grade, advice = (
-            Grade.WARN,
-            f"older than {'.'.join(map(str, _OLDEST_SERVER))}, the oldest version that is tested",
-        )
-    return [Finding(grade, "cluster", text, advice), clock(answer.headers.get("Date", ""), _now(), took_s)]
+    return [release(client.server, version, took_s), clock(answer.headers.get("Date", ""), _now(), took_s)]
+
+
+def release(server: str, version: Mapping[str, Any], took_s: float) -> Finding:
+    """Return whether the daemon can be installed where ``/version`` says *version*; the answer took *took_s* seconds."""
+    text = f"{server}: Kubernetes {version.get('gitVersion', '?')}, answers in {took_s * 1000:.0f} ms"
+    if _number(version) >= _OLDEST_SERVER:
+        return Finding(Grade.OK, "cluster", text)
+    return Finding(Grade.WARN, "cluster", text, f"`install` needs {'.'.join(map(str, _OLDEST_SERVER))} or newer")
 
 
 def _number(version: Mapping[str, Any]) -> tuple[int, int]:

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from kubectl_reconcile.engine.commands.doctor import Grade, clock, covers
+from kubectl_reconcile.engine.commands.doctor import Grade, clock, covers, release
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 CLOCKS = {
@@ -41,3 +41,13 @@ CRDS = {
 @pytest.mark.parametrize(("live", "ours", "expected"), CRDS.values(), ids=CRDS)
 def test_a_crd_is_current_if_it_says_what_ours_says(live, ours, expected):
     assert covers(live, ours) is expected
+
+
+@pytest.mark.parametrize(
+    ("minor", "grade"), [("29", Grade.WARN), ("30", Grade.OK), ("36+", Grade.OK), ("", Grade.WARN)]
+)
+def test_a_server_on_which_the_daemon_cant_be_installed(minor, grade):
+    found = release("https://server", {"major": "1", "minor": minor, "gitVersion": f"v1.{minor}"}, 0.004)
+    assert found.grade is grade
+    assert found.text == f"https://server: Kubernetes v1.{minor}, answers in 4 ms"
+    assert found.advice == ("" if grade is Grade.OK else "`install` needs 1.30 or newer")
