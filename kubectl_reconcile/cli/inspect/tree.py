@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from kubectl_reconcile.cli.inspect import status
@@ -17,6 +17,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table,
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.resources.applyset import is_marked_by_us
 from kubectl_reconcile.engine.commands import find_object, owner_tree
 from kubectl_reconcile.engine.commands.owner_tree import OwnedObject, OwnerTree
@@ -42,14 +43,9 @@ def tree(connection: Connection, sync: str | None, *, unhealthy: bool, output: s
     root = _unwell(looked_at.root) if unhealthy else looked_at.root
     out.write(_shown(root, output, out.width))
     if looked_at.unseen:
-        text = f"warning: you may not list {_few(looked_at.unseen)}, so the tree doesn't show them"
+        text = f"warning: you may not list {first_few(looked_at.unseen, _KINDS_SHOWN, rest='more kinds')}, so the tree doesn't show them"
         err.write([line(text, Tone.WARNING)])
     return ExitStatus.OK
-
-
-def _few(kinds: Sequence[object]) -> str:
-    shown = ", ".join(map(str, kinds[:_KINDS_SHOWN]))
-    return shown if len(kinds) <= _KINDS_SHOWN else f"{shown} and {len(kinds) - _KINDS_SHOWN} more kinds"
 
 
 async def _looked_at(session: Session, *, name: str) -> OwnerTree:

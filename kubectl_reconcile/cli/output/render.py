@@ -27,6 +27,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, place_of, warnings_among
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.outlook.charts import moved_chart
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
@@ -209,7 +210,7 @@ def _reasons(change: Change, plan: Plan, now: str) -> Iterator[str]:
     for field in sorted(change.fields, key=lambda field: (field.reason is Reason.GIT, field.reason)):
         by_why.setdefault(_why(field, change, plan, now), []).append(field)
     for why, fields in by_why.items():
-        yield f"{_listed([str(field.path) for field in fields])} {why}"
+        yield f"{first_few((field.path for field in fields), _PATHS_SHOWN)} {why}"
 
 
 def _handed_over(change: Change) -> Iterator[str]:
@@ -226,9 +227,9 @@ def _handed_over(change: Change) -> Iterator[str]:
         yield f"takes over what {', '.join(handed.taken_from)} owned"
     elif not change.fields and not change.conflicts and not change.unsure:
         if handed.gained:
-            yield f"{_listed([str(path) for path in handed.gained])} become ours, with the same value"
+            yield f"{first_few(handed.gained, _PATHS_SHOWN)} become ours, with the same value"
         if handed.given_up:
-            yield f"{_listed([str(path) for path in handed.given_up])} are no longer ours, and still belong to others"
+            yield f"{first_few(handed.given_up, _PATHS_SHOWN)} are no longer ours, and still belong to others"
         if not handed.gained and not handed.given_up:
             yield "only the owners of its fields change"
 
@@ -261,13 +262,8 @@ def _conflicts(change: Change) -> Iterator[str]:
     news = (conflict for conflict in change.conflicts if (conflict.path, conflict.manager) not in told)
     ordered = sorted(news, key=lambda conflict: (conflict.manager, conflict.path not in taken))
     for (manager, left), group in groupby(ordered, lambda conflict: (conflict.manager, conflict.path not in taken)):
-        paths = _listed([str(conflict.path) for conflict in group])
+        paths = first_few((conflict.path for conflict in group), _PATHS_SHOWN)
         yield f"{paths} {'left to' if left else 'overrides'} {manager}"
-
-
-def _listed(texts: Sequence[str]) -> str:
-    shown = ", ".join(texts[:_PATHS_SHOWN])
-    return shown if len(texts) <= _PATHS_SHOWN else f"{shown} and {len(texts) - _PATHS_SHOWN} more"
 
 
 # --- unified hunks ----------------------------------------------------------------------------------------------------

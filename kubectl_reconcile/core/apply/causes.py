@@ -16,6 +16,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from kubectl_reconcile.core.objects import ObjectRef, Problem, place_of
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.plan import Change, Hold
 
 T = TypeVar("T")
@@ -81,8 +82,7 @@ def of_hold(hold: Hold) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Return the first of *names*, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more} more"
+    return first_few(names, _NAMED)
 
 
 def _grouped(things: Iterable[T], cause: Callable[[T], Hashable]) -> Iterator[list[T]]:

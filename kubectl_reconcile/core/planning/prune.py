@@ -22,6 +22,7 @@ from msgspec import Struct
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
 from kubectl_reconcile.core.objects import ObjectRef, errors_among
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.cascade import Cascade, Listing, cascade_of, taken_along, uncounted_in
 from kubectl_reconcile.core.planning.inputs import Inputs
@@ -221,17 +222,12 @@ def _is_risky(ref: ObjectRef, cascade: Cascade) -> bool:
 def _risky_hold(refs: tuple[ObjectRef, ...], cascades: Mapping[ObjectRef, Cascade]) -> Hold:
     along = _along(refs, cascades)
     unknown = uncounted_in(cascades[ref] for ref in refs)
-    more = f"; uncounted, because they can't be listed: {_few(unknown)}" if unknown else ""
+    more = f"; uncounted, because they can't be listed: {first_few(unknown, _SHOWN)}" if unknown else ""
     if any(ref.group_kind in PRECIOUS for ref in (*refs, *along)):
         return Hold("NeedsConsent", f"deleting these deletes everything in them, too{more}", refs, along)
     if not unknown:
         return Hold("NeedsConsent", "these are annotated so that a person must approve their deletion", refs, along)
     return Hold("Uncounted", f"it isn't known which other objects are deleted with these{more}", refs, along)
-
-
-def _few(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return f"{', '.join(texts[:_SHOWN])}{more}"
 
 
 _SHOWN = 5

@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from msgspec import Struct
 
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.resources.credential_scope import Address, CredentialScope, NoAddressError
 
 FLAG: Final = "--allow-url-prefix"
@@ -47,5 +48,4 @@ class UrlPolicy(Struct, frozen=True):
         return not self.addresses or CredentialScope(self.addresses).covers(url)
 
     def __str__(self) -> str:
-        more = f" and {len(self.addresses) - _LISTED} more" if len(self.addresses) > _LISTED else ""
-        return f"{', '.join(map(str, self.addresses[:_LISTED]))}{more}"
+        return first_few(self.addresses, _LISTED)

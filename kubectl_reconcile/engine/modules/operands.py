@@ -37,6 +37,7 @@ from kubectl_reconcile.core.module.api import Answer, PodTls, SilentPodError
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.workloads import is_ready
 from kubectl_reconcile.core.objects import Manifest, mapping_of
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.engine.modules.pod_stream import OpenPodStream
 from kubectl_reconcile.engine.modules.pod_tls import context_of
 
@@ -52,6 +53,7 @@ _CALL_S = 3.0
 _LARGEST = 1 << 20
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _MOST_SILENCES = 10_000
+_UNHEARD_SHOWN = 5
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
@@ -198,8 +200,8 @@ class PodsOfCr:
 
     @property
     def unheard(self) -> str:
-        """Why nothing was heard of pods that are ready: they let a call time out. Empty where there are none."""
-        return "; ".join(self._unheard[name] for name in sorted(self._unheard))
+        """Why nothing was heard of the first pods that are ready and let a call time out, and how many more there are. Empty where there are none."""
+        return first_few((self._unheard[name] for name in sorted(self._unheard)), _UNHEARD_SHOWN, "; ")
 
     def pod(self, name: str, port: int, tls: PodTls | None) -> OwnedPod:
         """Return how to reach a pod.

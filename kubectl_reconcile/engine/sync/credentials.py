@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, annotations_of
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
 from kubectl_reconcile.engine.sync.session import Session
@@ -138,7 +139,7 @@ def _not_meant(secret: Manifest, scope: CredentialScope, url: str) -> SourceErro
     known = [str(address) for address in CredentialScope.of(annotations_of(secret).get(URLS, "")).addresses]
     message = f"Secret {_name(secret)} isn't for {url}"
     if known:
-        message += f", but for {', '.join(known[:_LISTED])}{f' and {len(known) - _LISTED} more' if len(known) > _LISTED else ''}"
+        message += f", but for {first_few(known, _LISTED)}"
     elif scope == CredentialScope():
         message += f": it doesn't name the repositories it is for, in annotation {URLS} or key {_URL_KEY}"
     if unusable := scope.unusable:

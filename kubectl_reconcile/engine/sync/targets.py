@@ -19,6 +19,7 @@ from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Render, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.url_policy import FLAG
@@ -89,9 +90,7 @@ class WhichSync(NoSuchSync):
 
 def listed(names: Iterable[str]) -> str:
     """Return *names* as a sentence has them: the first ten, and how many more there are."""
-    found = list(names)
-    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    return ", ".join(found[:_LISTED]) + more
+    return first_few(names, _LISTED)
 
 
 async def none_here(session: Session) -> str:

@@ -5,8 +5,9 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.plan import Change
 from kubectl_reconcile.core.rendering.uses import names_at
 
@@ -20,20 +21,15 @@ def variables_of(change: Change) -> Iterator[str]:
         return
     if not change.fields:
         names = sorted({name for use in uses for name in use.names})
-        yield f"with the values of {_few(list(map(named, names)))}"
+        yield f"with the values of {first_few(map(named, names), _SHOWN)}"
     by_names: dict[tuple[str, ...], list[str]] = {}
     for field in change.fields:
         if found := names_at(uses, field.path, tree):
             by_names.setdefault(found, []).append(str(field.path))
     for found, paths in by_names.items():
-        yield f"{_few(paths)} from {' and '.join(map(named, found))}"
+        yield f"{first_few(paths, _SHOWN)} from {' and '.join(map(named, found))}"
 
 
 def named(name: str) -> str:
     """Return a variable as it is written; what a chart looked up has words of its own."""
     return name if " " in name else f"${{{name}}}"
-
-
-def _few(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return f"{', '.join(texts[:_SHOWN])}{more}"

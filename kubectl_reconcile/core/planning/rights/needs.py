@@ -43,6 +43,7 @@ from kubectl_reconcile.core.objects import (
     Severity,
     mapping_of,
 )
+from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, WORKLOADS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.rights.rules import Right, TooManyRights, least, rights_in
 from kubectl_reconcile.core.resources.sync import Sync
@@ -380,6 +381,5 @@ def role_bound_by(ref: ObjectRef, binding: Manifest) -> ObjectRef | None:
 def _told(rights: list[Right]) -> tuple[str, str]:
     """Return what sensitive *rights* are as a sentence has them, and the flags that allow them."""
     words = sorted({str(Sensitive.of(right)) for right in rights})
-    shown = ", ".join(f"“{right}”" for right in rights[:_SHOWN])
-    more = f" and {len(rights) - _SHOWN} more like these" if len(rights) > _SHOWN else ""
-    return f"{shown}{more}", " --allow ".join(words)
+    shown = first_few((f"“{right}”" for right in rights), _SHOWN, rest="more like these")
+    return shown, " --allow ".join(words)
