@@ -72,7 +72,7 @@ def test_a_push_is_looked_at_by_whom_it_touches_and_the_others_neither_plan_nor_
 
     waited = plugin("wait", "team-1", "--revision", third[:12])
     assert (waited.status, waited.out) == (0, f"Sync {cluster.namespace}/team-1 is healthy: 1 object, none unhealthy\n")
-    assert syncs[1].status["observedRevision"] == third
+    assert syncs[1].status["lastAttemptedRevision"] == third
     assert syncs[2].status["lastAttemptedRevision"] == first
 
     late = plugin("wait", "team-1", "--revision", "0123abcd", "--timeout", "20s")
