@@ -1,5 +1,8 @@
 """What is told of a sync under way: how many objects are done, of how many, and how long writing may take yet."""
 
+import asyncio
+import sys
+
 import pytest
 
 from kubectl_reconcile.cli.output.progress import Busy, Progress, SyncProgress, Writes, board
@@ -156,3 +159,45 @@ def test_what_failed_and_then_came_right_has_not_failed():
     assert progress.counts(plan("a", "b", "c")) == {"updated": 1, "skipped": 1, "unchanged": 1, "held": 0}
     tell(progress, "a", state=ResultState.FAILED)
     assert progress.counts(plan("a"))["failed"] == 1
+
+
+# --- when it is written -----------------------------------------------------------------------------------------------
+
+
+async def test_results_that_come_together_are_written_together_and_none_is_left(capsys):
+    progress = Progress(PLAIN, ERR)
+    async with progress.drawn():
+        tell(progress, "a", "b", "c")
+        assert capsys.readouterr().out == "created  ConfigMap shop/a\n"
+    assert capsys.readouterr().out == "created  ConfigMap shop/b\ncreated  ConfigMap shop/c\n"
+
+
+async def test_no_result_waits_for_the_next_one(capsys):
+    progress = Progress(PLAIN, ERR)
+    async with progress.drawn():
+        tell(progress, "a", "b")
+        async with asyncio.timeout(60):
+            while not capsys.readouterr().out.endswith("shop/b\n"):
+                await asyncio.sleep(0.01)
+
+
+async def test_results_until_then_are_written_where_the_work_fails(capsys):
+    progress = Progress(PLAIN, ERR)
+
+    async def work():
+        async with progress.drawn():
+            tell(progress, "a", "b")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await work()
+    assert capsys.readouterr().out == "created  ConfigMap shop/a\ncreated  ConfigMap shop/b\n"
+
+
+async def test_what_went_well_before_is_written_before_what_goes_wrong(capfd, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", sys.stdout)
+    progress = Progress(PLAIN, Terminal(is_stderr=True))
+    tell(progress, "a", "b")
+    tell(progress, "c", state=ResultState.FAILED)
+    names = [text.split("shop/")[1][0] for text in capfd.readouterr().out.splitlines()]
+    assert names == ["a", "b", "c"]

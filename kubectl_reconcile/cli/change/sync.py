@@ -306,8 +306,9 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
     if options.timeout_s:
         target.sync = replace(target.sync, timeout_s=options.timeout_s)
     stopping = asyncio.Event()
+    waits = options.wait and target.sync.waits_for_health
     health, unwell = MembersHealth(session.health_of(target.sync)), list[str]()
-    hooks = replace(progress.hooks(), wrote=health.learn)
+    hooks = replace(progress.hooks(), wrote=health.learn) if waits else progress.hooks()
     tend = functools.partial(custom_resource.tend, session, hooks)
     writer = Writer(session.client, hooks, stopping, tend=tend, members=members)
     with _told_what_is_left(progress):
@@ -326,7 +327,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
 
                 await settle(session, target, hooks, members=members, choose=choose)
             ended = _ended(plan, progress.counts(plan))
-            if ended is ExitStatus.OK and options.wait and target.sync.waits_for_health:
+            if ended is ExitStatus.OK and waits:
                 left_s = target.sync.timeout_s - (time.monotonic() - started_s - waited_s)
                 health.found(plan)
                 unwell = await health.until_well(members, plan, timeout_s=left_s, told=progress.awaits, tend=tend)
