@@ -112,6 +112,25 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) < width else f"{text[: max(width - 2, 1)]}…"
 
 
+class Untold(Struct):
+    """Lines that wait to be written together."""
+
+    lines: list[Line] = field(default_factory=list)
+    _taken_s: float = float("-inf")
+
+    @property
+    def is_due(self) -> bool:
+        """Tell whether the last ones were taken long enough ago."""
+        return time.monotonic() - self._taken_s >= _TELL_EVERY_S
+
+    def taken(self) -> list[Line]:
+        """Return them, and have none wait any more."""
+        lines, self.lines = self.lines, []
+        if lines:
+            self._taken_s = time.monotonic()
+        return lines
+
+
 class Progress(Struct):
     """Tells each result as it comes, and remembers how each object ended: what was made and then changed was made."""
 
@@ -127,8 +146,7 @@ class Progress(Struct):
     _durations_ms: dict[ObjectRef, float] = field(default_factory=dict)
     _causes: set[str] = field(default_factory=set)
     _step: Step | None = None
-    _untold: list[Line] = field(default_factory=list)
-    _told_s: float = float("-inf")
+    _untold: Untold = field(default_factory=Untold)
     _drawn: int = 0
 
     @property
@@ -212,15 +230,13 @@ class Progress(Struct):
         if result.wrote:
             self.outcomes.setdefault(result.change.ref, DONE[result.change.op.value])
             if self.tell_results:
-                self._untold.append(result_line(result))
-                if time.monotonic() - self._told_s >= _TELL_EVERY_S:
+                self._untold.lines.append(result_line(result))
+                if self._untold.is_due:
                     self._write_results()
 
     def _write_results(self) -> None:
         """Write the results that wait for it."""
-        lines, self._untold = self._untold, []
-        if lines:
-            self._told_s = time.monotonic()
+        if lines := self._untold.taken():
             self._erase()
             self.out.write(lines)
 
