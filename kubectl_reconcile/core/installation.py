@@ -181,6 +181,10 @@ def _network_policy(
     }
 
 
+_GIT_MIB = 640
+"""What one git process may take: it is ended before the whole container is, whose limit it shares with the daemon."""
+
+
 def _deployment(
     namespace: str, image: str, labels: Mapping[str, str], replicas: int, flags: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -194,6 +198,7 @@ def _deployment(
             "--listen-hooks=:8081",
             "--log-format=json",
             f"--lease-namespace={namespace}",
+            f"--git-max-memory={_GIT_MIB}",
             "--module-accounts",
             *flags,
         ],
@@ -201,7 +206,7 @@ def _deployment(
         "ports": [{"name": "http", "containerPort": 8080}, {"name": "hooks", "containerPort": 8081}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "failureThreshold": 6, **probe},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, **probe},
-        # Rendering takes some 50 MiB beside the daemon, up to 200 with large overlays, and is ended at 512: not the whole container.
+        # Rendering takes some 50 MiB beside the daemon, up to 200 with large overlays, and is ended at 640: not the whole container.
         "resources": {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": restricted_container(),
         "volumeMounts": [{"name": "cache", "mountPath": "/cache"}, {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a mount of its own

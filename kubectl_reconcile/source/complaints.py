@@ -33,7 +33,7 @@ _COMPLAINTS: tuple[tuple[str, SourceFault, str, str], ...] = (
         raising("memory_bytes"),
     ),
     (
-        r"died of signal 25|File too large",
+        r"File too large",
         SourceFault.REFUSED,
         "its clone needs more disk space than it is allowed",
         raising("clone_bytes"),

@@ -23,9 +23,10 @@ from pathlib import Path
 
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.folders import CommitFolders
 from kubectl_reconcile.source.cloned.objects import Place
-from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.followed_ref import HASH, FollowedRef
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.missing_files import MissingFiles
@@ -36,6 +37,7 @@ from kubectl_reconcile.source.tree import (
     Entry,
     ListedFiles,
     blobs_at,
+    commit_of,
     differs,
     listed,
     listed_after,
@@ -52,7 +54,6 @@ _FolderIn = tuple[Place | None, tuple[str, str]]
 """A folder in a clone: which clone, and the folder's mode and id."""
 
 _NOTHING = "0" * 40
-_COMMIT_FORM = "%H%x1f%an%x1f%ct%x1f%s"
 
 
 class GitSource(FollowedRef):
@@ -238,8 +239,7 @@ class GitSource(FollowedRef):
         """Return who made the commit *sha*, when and why; None where it isn't in the clone."""
         if not HASH.fullmatch(sha) or not self._refs.has(sha):
             return None
-        output = self._clone.run(["log", "-z", "--max-count=1", f"--format={_COMMIT_FORM}", sha])
-        return _commit(output.decode(errors="replace").rstrip("\0"))
+        return _commit(self._clone, sha)
 
     def commits_touching(self, path: str, sha: str, *, since: str = "", limit: int = 100) -> tuple[Commit, ...]:
         """Return the commits up to *sha* that changed *path* (a file, a folder, or ``""``), newest first.
@@ -251,12 +251,12 @@ class GitSource(FollowedRef):
             return ()
         span = [sha, f"^{since}"] if since else [sha]
         where = ["--", path] if path else []
-        command = ["log", "-z", f"--max-count={limit}", f"--format={_COMMIT_FORM}", *span, *where]
+        command = ["log", f"--max-count={limit}", "--format=%H", *span, *where]
         try:
             output = self._clone.run(command)
         except SourceError:
             return ()
-        return tuple(_commit(line) for line in output.decode(errors="replace").split("\0") if line)
+        return tuple(_commit(self._clone, each) for each in output.decode().split())
 
 
 def _present(repository: Repository, blob_id: str, data: bytes | None) -> bytes:
@@ -265,6 +265,9 @@ def _present(repository: Repository, blob_id: str, data: bytes | None) -> bytes:
     return data
 
 
-def _commit(line: str) -> Commit:
-    sha, author, when, subject = line.strip("\n").split("\x1f", 3)
-    return Commit(sha, one_line(author), rfc3339(when), one_line(subject))
+def _commit(clone: Clone, sha: str) -> Commit:
+    """Return who made a commit, when and why. One that nobody can read is nobody's, and of 1970, as git shows it: it hides no other."""
+    try:
+        return commit_of(clone, sha)
+    except SourceError:
+        return Commit(sha, "", rfc3339("0"), "")

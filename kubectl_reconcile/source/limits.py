@@ -46,6 +46,7 @@ CEILINGS: Final[Mapping[str, Ceiling]] = {
     "file_bytes": Ceiling("--max-file", MEBIBYTE),
     "revision_bytes": Ceiling("--max-revision", MEBIBYTE),
     "objects": Ceiling("--max-objects"),
+    "values": Ceiling("--max-values"),
     "parsing_bytes": Ceiling("--max-parsing", MEBIBYTE),
 }
 """The ceilings by the names of their fields."""
@@ -98,7 +99,7 @@ class GitLimits(Struct, frozen=True):
     Of each git process: *memory_bytes* of data, *seconds* by the clock and of a processor, and *said_bytes* that it, or the server
     through it, complains of. *clone_bytes* are those of one repository on disk. Of one revision at a path: *entries* (files and
     folders), *depth* of folders, *files*, and *revision_bytes* of those that are read; *file_bytes* of one of them.
-    *objects* of one Sync. *parsing_bytes* are held at a time of files that are being parsed, of all Syncs together.
+    *objects* of one Sync, and *values* in their files: each takes some 70 to 200 bytes of memory, and as much as 32 characters of text. *parsing_bytes* are held at a time of files that are being parsed, of all Syncs together.
 
     Where the kernel can't limit a process's memory (macOS) nothing does.
     """
@@ -113,6 +114,7 @@ class GitLimits(Struct, frozen=True):
     file_bytes: int = MAX_BYTES
     revision_bytes: int = 256 * MEBIBYTE
     objects: int = 100_000
+    values: int = 4_000_000
     parsing_bytes: int = 64 * MEBIBYTE
 
     @classmethod

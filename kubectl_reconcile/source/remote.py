@@ -274,6 +274,7 @@ def _configuration(repository: Repository, private: Path, *, partial: bool) -> d
         "http.sslVerify": "true",
         "http.lowSpeedLimit": "1",
         "http.lowSpeedTime": str(_SILENCE_S),
+        "fetch.unpackLimit": "1",  # what is fetched stays a pack, however small: packs are what is counted of a clone
         "gc.autoDetach": "false",  # what git tidies up it does within its limits, its time and its process group
         "maintenance.autoDetach": "false",
     }

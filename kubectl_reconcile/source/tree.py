@@ -210,8 +210,8 @@ def commit_of(clone: Clone, sha: str) -> Commit:
         _COMMITS.clear()
     subject = message.lstrip(b"\n").partition(b"\n")[0]
     words = (one_line(text.decode(errors="replace"))[:_MOST_SHOWN] for text in (author[1] if author else b"", subject))
-    _COMMITS[clone.folder, sha] = Commit(sha, next(words), rfc3339(when[1].decode()), next(words))
-    return _COMMITS[clone.folder, sha]
+    commit = _COMMITS[clone.folder, sha] = Commit(sha, next(words), rfc3339(when[1].decode()), next(words))
+    return commit
 
 
 _COMMITS: Final[dict[tuple[Path, str], Commit]] = {}

@@ -174,6 +174,7 @@ def test_the_daemon_runs_the_image_as_its_account_and_keeps_leases_in_its_namesp
         "--listen-hooks=:8081",
         "--log-format=json",
         "--lease-namespace=elsewhere",
+        "--git-max-memory=640",
         "--module-accounts",
     ]
 

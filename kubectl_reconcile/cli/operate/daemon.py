@@ -45,6 +45,7 @@ def daemon(
     max_file: int,
     max_revision: int,
     max_objects: int,
+    max_values: int,
     max_parsing: int,
     load_max_rate: int,
     load_max_connections: int,
@@ -69,6 +70,7 @@ def daemon(
         file_bytes=max_file * MEBIBYTE,
         revision_bytes=max_revision * MEBIBYTE,
         objects=max_objects,
+        values=max_values,
         parsing_bytes=max_parsing * MEBIBYTE,
     )
     set_ceilings(

@@ -17,11 +17,12 @@ from kubectl_reconcile.core.manifests.scalars import number_of_server
 
 
 class Document(Struct, frozen=True):
-    """One document of a file: its tree, its number in the file from 0, and the line of its first key."""
+    """One document of a file: its tree, its number in the file from 0, the line of its first key, and its weight (as of ``MAX_WEIGHT``)."""
 
     tree: Any
     number: int
     line: int
+    weight: int = 0
 
 
 class DuplicateKeyError(Exception):
@@ -75,14 +76,13 @@ def documents(text: str) -> list[Document]:
             raise too_deep(line) from None
         except OverflowError as error:
             raise EndOfReadingError(line, str(error)) from None
-        _check_tree(tree, line)
-        found.append(Document(tree, len(found), line))
+        found.append(Document(tree, len(found), line, _weight_of(tree, line) + (end - at >> 5)))
         at = _JSON_SPACE.match(text, end).end()  # type: ignore[union-attr]
     return found
 
 
-def _check_tree(tree: Any, line: int) -> None:
-    """Refuse what is too deep or heavy, and half a surrogate pair, which no UTF-8 can hold."""
+def _weight_of(tree: Any, line: int) -> int:
+    """Return how many nodes there are; refuse what is too deep or heavy, and half a surrogate pair, which no UTF-8 can hold."""
     weight, level, depth = 0, [tree], 0
     while level:
         if (depth := depth + 1) > MAX_DEPTH and any(isinstance(node, dict | list) for node in level):
@@ -99,6 +99,7 @@ def _check_tree(tree: Any, line: int) -> None:
             elif isinstance(node, str):
                 _check_text(node, line)
         level = below
+    return weight
 
 
 def _check_text(text: str, line: int) -> None:

@@ -91,10 +91,11 @@ def _shared(gvk: GroupVersionKind) -> GroupVersionKind:
 
 
 class Parsed(Struct, frozen=True):
-    """What one file holds. With errors among the problems, the file may hold more objects than *manifests* has."""
+    """What one file holds, and how heavy that is (as of ``MAX_WEIGHT``). With errors among the problems, the file may hold more objects than *manifests* has."""
 
     manifests: tuple[Located, ...]
     problems: tuple[Problem, ...]
+    weight: int = 0
 
 
 def parse(data: bytes, path: str, *, most_bytes: int = MAX_BYTES) -> Parsed:
@@ -119,7 +120,7 @@ def parse(data: bytes, path: str, *, most_bytes: int = MAX_BYTES) -> Parsed:
     problems = [fault.problem(path, line_of(fault.where)) for fault in faults]
     problems += (replace(each, hint=_fitting(each.hint, path)) for each in unread)
     problems.sort(key=lambda problem: (not problem.is_error, problem.line == 0, problem.line))
-    return Parsed(manifests, tuple(problems[: MAX_PROBLEMS + 1]))
+    return Parsed(manifests, tuple(problems[: MAX_PROBLEMS + 1]), sum(document.weight for document in found))
 
 
 def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Mapping[Steps, int]:

@@ -198,13 +198,13 @@ class _YamlReader:
         while (event := self._next()).__class__ is yaml.DocumentStartEvent:
             self._start = _last_line(event)
             self._anchors, self._guessed = {}, []
-            before = self._errors
+            before, lighter = self._errors, self._weight
             event = self._next()
             tree = self._node(event)
             self._next()
             if tree is not None and self._errors == before:
                 self._tell_of_keys()
-                yield Document(tree, self._number, event.start_mark.line + 1)
+                yield Document(tree, self._number, event.start_mark.line + 1, self._weight - lighter)
             if len(self._problems) > MAX_PROBLEMS:
                 return
             self._number += 1

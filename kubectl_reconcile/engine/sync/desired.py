@@ -65,26 +65,29 @@ class Desired(Struct, frozen=True):
 
 
 class _ReadFile(Struct, frozen=True):
-    """What is known of one file's content, worked out once for as long as that is the same: its objects, their *prints*, and whether names have variables in them."""
+    """What is known of one file's content, worked out once for as long as that is the same: its objects, their *prints*, whether names have variables in them, and its weight."""
 
     manifests: tuple[Located, ...]
     problems: tuple[Problem, ...]
     prints: tuple[bytes, ...]
     named: bool
+    weight: int
 
     @classmethod
     def of(cls, parsed: Parsed) -> _ReadFile:
         """Work it out."""
         prints = tuple(print_of(located.manifest) for located in parsed.manifests)
-        return cls(parsed.manifests, parsed.problems, prints, any(map(is_named_by_variables, parsed.manifests)))
+        named = any(map(is_named_by_variables, parsed.manifests))
+        return cls(parsed.manifests, parsed.problems, prints, named, parsed.weight)
 
 
 class _ReadFiles(Struct, frozen=True):
-    """The files of one revision, by path in its order, their ids as *blobs* has them, and the prints of all their objects, *sorted*."""
+    """The files of one revision, by path in its order, their ids as *blobs* has them, the prints of all their objects, *sorted*, and their weight."""
 
     blobs: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, _ReadFile] = field(default_factory=dict)
     sorted: list[bytes] = field(default_factory=list)
+    weight: int = 0
 
     def new_in(self, blobs: Mapping[str, str]) -> dict[str, str]:
         """Return the files of *blobs* that aren't these, by path."""
@@ -102,15 +105,25 @@ class _ReadFiles(Struct, frozen=True):
             files = {**self.files, **fresh}
         else:
             files = {path: fresh.get(path) or self.files[path] for path in blobs}
-        gone, added = _prints_of(self.left_by(blobs, fresh.keys())), _prints_of(fresh.values())
+        left = self.left_by(blobs, fresh.keys())
+        weight = self.weight + _weight_in(fresh.values()) - _weight_in(left)
+        gone, added = _prints_of(left), _prints_of(fresh.values())
         if len(gone) + len(added) > len(self.sorted) // 8:
-            return _ReadFiles(blobs, files, sorted(_prints_of(files.values())))
+            return _ReadFiles(blobs, files, sorted(_prints_of(files.values())), weight)
         prints = list(self.sorted)
         for each in gone:
             del prints[bisect_left(prints, each)]
         for each in added:
             insort(prints, each)
-        return _ReadFiles(blobs, files, prints)
+        return _ReadFiles(blobs, files, prints, weight)
+
+
+def _objects_in(files: Iterable[_ReadFile | Parsed]) -> int:
+    return sum(len(each.manifests) for each in files)
+
+
+def _weight_in(files: Iterable[_ReadFile | Parsed]) -> int:
+    return sum(each.weight for each in files)
 
 
 def _prints_of(files: Iterable[_ReadFile]) -> list[bytes]:
@@ -314,14 +327,16 @@ class ManifestReader(Struct):
         for blob, path in sorted(new):
             paths.setdefault(blob, []).append(path)
         fresh: dict[tuple[str, str], Parsed] = {}
-        count = sum(len(each.manifests) for each in known.values())
         left = self._read.left_by(revision.files, {path for _, path in (*known, *new)})
-        count += len(self._read.sorted) - sum(len(each.manifests) for each in left)
+        count = len(self._read.sorted) + _objects_in(known.values()) - _objects_in(left)
+        weight = self._read.weight + _weight_in(known.values()) - _weight_in(left)
+        self._check_weight(weight, revision.path or ".")
         for blob, content in source.read_many(paths):
             for path in paths[blob]:
                 fresh[blob, path] = each = self._read_file(content, path)
-                count += len(each.manifests)
+                count, weight = count + len(each.manifests), weight + each.weight
                 self._check_count(count, path)
+                self._check_weight(weight, path)
         if self.kept is not None and fresh:
             self.kept.keep(fresh)
         read = {path: _ReadFile.of(each) for (_, path), each in (known | fresh).items()}
@@ -344,3 +359,13 @@ class ManifestReader(Struct):
         if count > self.limits.objects:
             message = f"{path}: with this file there are more than {self.limits.objects:,} objects"
             raise SourceError(SourceFault.REFUSED, message, f"split the Sync, or {raising('objects')}")
+
+    def _check_weight(self, weight: int, path: str) -> None:
+        """Return if there isn't too much in memory, as of the file at *path*.
+
+        Raises:
+            SourceError: there is.
+        """
+        if weight > self.limits.values:
+            message = f"{path}: with this there are more than {self.limits.values:,} values in the files"
+            raise SourceError(SourceFault.REFUSED, message, f"split the Sync, or {raising('values')}")

@@ -150,6 +150,7 @@ def _packed(key: bytes, parsed: Parsed) -> bytes:
     tree = [
         [[each.line, each.manifest] for each in parsed.manifests],
         [asdict(problem) for problem in parsed.problems],
+        parsed.weight,
     ]
     try:
         body = orjson.dumps(tree)
@@ -163,7 +164,7 @@ def _unpacked(key: bytes, content: bytes, path: str) -> Parsed | None:
     digest, body = content[:_DIGEST], content[_DIGEST:]
     if digest != hashlib.blake2b(key + body, digest_size=_DIGEST).digest():
         return None
-    found, told = orjson.loads(body)
+    found, told, weight = orjson.loads(body)
     located = tuple(Located.of(manifest, path, line) for line, manifest in found)
     problems = tuple(Problem(**{**problem, "severity": Severity(problem["severity"])}) for problem in told)
-    return Parsed(located, problems)
+    return Parsed(located, problems, weight)

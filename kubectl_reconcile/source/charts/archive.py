@@ -108,7 +108,7 @@ def _refused(why: str, hint: str = "") -> SourceError:
     return SourceError(SourceFault.REFUSED, f"the chart's archive {why}", hint)
 
 
-class Archive(Struct, frozen=True):
+class Archive(Struct, frozen=True, weakref=True):
     """The files of a chart, by their paths in it."""
 
     files: Mapping[str, bytes]

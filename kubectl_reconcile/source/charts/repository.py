@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urljoin, urlsplit
-from weakref import WeakValueDictionary
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
+from weakref import ReferenceType, WeakValueDictionary, ref
 
 from msgspec import Struct, field
 from msgspec.structs import astuple
@@ -40,6 +40,7 @@ from kubectl_reconcile.source.running.ending import ending, taking
 MOST_ARCHIVE_BYTES: Final = 16 * MEBIBYTE
 MOST_INDEX_BYTES: Final = 32 * MEBIBYTE
 """How long an index may be; that of the largest public repository has 25 MiB."""
+_MOST_INDEX_LINES: Final = 3_000_000
 _MOST_SECTION_BYTES: Final = 4 * MEBIBYTE
 _MOST_KEPT_BYTES: Final = 512 * MEBIBYTE
 _MOST_REDIRECTS: Final = 5
@@ -61,13 +62,16 @@ class ChartAccess(Struct, frozen=True):
 
 
 class PinnedChart:
-    """One version of a chart, as one set of credentials is given it. From any thread; see ``chart_of``."""
+    """One version of a chart, as one set of credentials is given it. From any thread; see ``chart_of``.
+
+    Its files are in memory while somebody holds them, and no longer: a chart is read again from disk sooner than memory runs out.
+    """
 
     def __init__(self, access: ChartAccess) -> None:
         self.access = access
         self.pin = access.pin
         self._turn = threading.Lock()
-        self._files: Archive | None = None
+        self._files: ReferenceType[Archive] | None = None
 
     def files(self) -> Archive:
         """Return the chart's files, fetching it where it isn't here. Blocks.
@@ -76,11 +80,14 @@ class PinnedChart:
             SourceError: it can't be read, or isn't the one that is asked for; or nobody waits any more.
         """
         with taking(self._turn):
-            if self._files is None:
-                self._check(f"{self.pin.repository}/")
-                packed = self._kept() or self._fetched()
-                self._files = Archive.of(unpacked(packed, self.pin.name, self.access.limits))
-            return self._files
+            held = self._files() if self._files is not None else None
+            if held is not None:
+                return held
+            self._check(f"{self.pin.repository}/")
+            packed = self._kept() or self._fetched()
+            found = Archive.of(unpacked(packed, self.pin.name, self.access.limits))
+            self._files = ref(found)
+            return found
 
     # --- on disk -------------------------------------------------------------------------------------------------
 
@@ -150,7 +157,7 @@ class PinnedChart:
         url = str(urls[0]) if isinstance(urls, list) and urls else ""
         if not url:
             raise SourceError(SourceFault.NO_SUCH_PATH, f"{pin}: the repository's index has no address for it")
-        packed = self._get(urljoin(f"{pin.repository}/", url), MOST_ARCHIVE_BYTES)
+        packed = self._get(_joined(f"{pin.repository}/", url), MOST_ARCHIVE_BYTES)
         if (found := _digest(packed)) != pin.digest:
             also = f"; the index says {named}" if named and named != found else ""
             raise SourceError(
@@ -165,6 +172,9 @@ class PinnedChart:
         """Return what the repository's index says of the version."""
         pin = self.pin
         index = self._get(f"{pin.repository}/index.yaml", MOST_INDEX_BYTES)
+        if index.count(b"\n") > _MOST_INDEX_LINES:
+            said = f"{pin}: the repository's index has more than {_MOST_INDEX_LINES:,} lines"
+            raise SourceError(SourceFault.REFUSED, said)
         versions = _versions(index, pin.name)
         if not versions:
             raise SourceError(SourceFault.NO_SUCH_PATH, f"{pin}: the repository has no chart {pin.name}")
@@ -199,7 +209,7 @@ class PinnedChart:
         raise SourceError(SourceFault.REFUSED, f"{_shown(url)}: more than {_MOST_REDIRECTS} redirects")
 
     def _check(self, url: str) -> None:
-        parts = urlsplit(url)
+        parts = _parts(url)
         if parts.scheme not in {"https", "http"} or not parts.hostname or "@" in parts.netloc:
             raise SourceError(
                 SourceFault.REFUSED, f"{_shown(url)}: charts are fetched over https and http, without a user in the URL"
@@ -211,7 +221,7 @@ class PinnedChart:
             raise SourceError(SourceFault.REFUSED, said, f"the administrator of the daemon can allow more with {FLAG}")
 
     def _redirected(self, url: str, location: str) -> str:
-        there = urljoin(url, location)
+        there = _joined(url, location)
         if not location or (_origin(there) != _origin(url) and self.access.credentials.header()):
             raise SourceError(
                 SourceFault.REFUSED,
@@ -334,28 +344,75 @@ def _versions(index: bytes, name: str) -> list[dict[str, Any]]:
 
 def _section(index: bytes, name: str) -> bytes:
     """Return an index with the entries of one chart alone, as far as it is written as Helm writes it; else as it is."""
-    lines = index.split(b"\n")
-    head = next((at for at, line in enumerate(lines) if line.rstrip() == b"entries:"), None)
-    if head is None:
+    lines = _lines(index)
+    if not any(line.rstrip() == b"entries:" for line in lines):
         return index
     wanted = re.compile(rb"(\s+)(?:%b|\"%b\"|'%b'):\s*" % ((re.escape(name.encode()),) * 3))
-    for at in range(head + 1, len(lines)):
-        if lines[at][:1] not in {b" ", b"", b"#", b"-", b"\r"}:
+    for line in lines:
+        if line[:1] not in {b" ", b"", b"#", b"-", b"\r"}:
             break
-        if found := wanted.fullmatch(lines[at]):
-            depth = len(found[1])
-            taken = [b"entries:", lines[at]]
-            for line in lines[at + 1 :]:
-                indent = len(line) - len(line.lstrip(b" "))
-                if line.strip() and (indent < depth or (indent == depth and not line.lstrip().startswith(b"-"))):
-                    break
-                taken.append(line)
-            return b"\n".join(taken) + b"\n"
+        if found := wanted.fullmatch(line):
+            return b"entries:\n%b\n%b" % (line, _deeper(lines, len(found[1])))
     return b""
+
+
+def _lines(index: bytes) -> Iterator[bytes]:
+    """Yield one line after the other: all at once would take many times the memory of an index that is made for that."""
+    at, end = 0, 0
+    while end >= 0:
+        end = index.find(b"\n", at)
+        yield index[at : end if end >= 0 else None]
+        at = end + 1
+
+
+def _deeper(lines: Iterator[bytes], depth: int) -> bytes:
+    """Return the next of *lines* that belong to a key at *depth*, and no more of them than are read."""
+    taken = bytearray()
+    for line in lines:
+        indent = len(line) - len(line.lstrip(b" "))
+        if line.strip() and (indent < depth or (indent == depth and not line.lstrip().startswith(b"-"))):
+            break
+        taken += line + b"\n"
+        if len(taken) > _MOST_SECTION_BYTES:
+            break
+    return bytes(taken)
 
 
 def _digest(packed: bytes) -> str:
     return f"sha256:{hashlib.sha256(packed).hexdigest()}"
+
+
+def _joined(base: str, url: str) -> str:
+    """Return where *url*, which a server says, leads from *base*.
+
+    Raises:
+        SourceError: it is no URL (``REFUSED``).
+    """
+    try:
+        there = urljoin(base, url)
+    except ValueError as error:
+        raise _no_url(url, error) from None
+    _parts(there)
+    return there
+
+
+def _parts(url: str) -> SplitResult:
+    """Return the parts of a URL, each of which can be read.
+
+    Raises:
+        SourceError: it is no URL (``REFUSED``).
+    """
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # which is read only here
+    except ValueError as error:
+        raise _no_url(url, error) from None
+    return parts
+
+
+def _no_url(url: str, error: ValueError) -> SourceError:
+    text = one_line(url.partition("?")[0].rpartition("@")[2], 200)
+    return SourceError(SourceFault.REFUSED, f"{text}: this is no URL: {error}", "correct it where it is written")
 
 
 def _origin(url: str) -> tuple[str, str, int]:

@@ -39,7 +39,8 @@ QUIET: Final = {
 NOWHERE: Final = {"GIT_DIR": os.devnull}
 
 _BLOCK = 64 * 1024
-_SHELL = 'ulimit -d "$1"; ulimit -f "$2"; ulimit -t "$3"; shift 3; exec "$@"'
+_SHELL = 'trap "" XFSZ; ulimit -d "$1"; ulimit -f "$2"; ulimit -t "$3"; shift 3; exec "$@"'
+"""How git is started within its limits. A file that grows too large ends it with a sentence: of a signal, fetch-pack says nothing."""
 _FILE_UNIT = 512
 """What POSIX counts the size of files in, in bytes."""
 

@@ -190,7 +190,7 @@ def test_encodings(data, trees, expected):
 
 def test_documents_know_their_line_and_number():
     found, _ = read(b"# head\na: 1\n---\n---\n\nb: 2\n", "x.yaml")
-    assert found == (Document({"a": 1}, 0, 2), Document({"b": 2}, 2, 6))
+    assert found == (Document({"a": 1}, 0, 2, 2), Document({"b": 2}, 2, 6, 2))
 
 
 def test_a_bad_document_hides_no_other():

@@ -11,6 +11,8 @@ import socket
 import tarfile
 import threading
 import time
+import tracemalloc
+import weakref
 
 import pytest
 from msgspec.structs import replace
@@ -27,7 +29,7 @@ from kubectl_reconcile.source.charts import archive
 from kubectl_reconcile.source.charts.archive import unpacked
 from kubectl_reconcile.source.charts.repository import ChartAccess, PinnedChart, chart_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Credentials
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.chart_server import index, serving
@@ -101,6 +103,38 @@ def test_all_who_ask_for_a_chart_in_the_same_way_share_its_files(tmp_path):
         assert mine.files() is another.files()
         assert len(asked) == 2
         assert chart_of(replace(access, credentials=BASIC)) is not mine
+
+
+def test_a_charts_files_are_in_memory_only_while_somebody_holds_them(tmp_path):
+    with serving(PAGES) as (url, asked):
+        chart = repository(url, tmp_path)
+        files = weakref.ref(chart.files())
+        assert files() is None
+        assert chart.files().files
+        assert len(asked) == 2
+
+
+@pytest.mark.parametrize("bad", ["https://charts.example:99999/web.tgz", "https://[x/web.tgz"])
+def test_what_is_no_url_is_refused_wherever_it_stands(tmp_path, bad):
+    with serving({"/charts/index.yaml": index(("1.2.3", DIGEST.removeprefix("sha256:"), bad))}) as (url, _):
+        assert f"{bad}: this is no URL" in refused(repository(url, tmp_path), SourceFault.REFUSED)
+    with serving({"/charts/index.yaml": bad}) as (url, _):
+        assert f"{bad}: this is no URL" in refused(repository(url, tmp_path), SourceFault.REFUSED)
+    assert "this is no URL" in refused(repository(bad, tmp_path), SourceFault.REFUSED)
+
+
+def test_an_index_of_very_many_lines_takes_hardly_more_memory_than_itself(tmp_path):
+    many = b"entries:\n" + b"  \n" * 400_000 + INDEX.partition(b"entries:\n")[2]
+    with serving({**PAGES, "/charts/index.yaml": many}) as (url, _):
+        tracemalloc.start()
+        try:
+            assert repository(url, tmp_path).files().files
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 8 * MEBIBYTE
+    with serving({"/charts/index.yaml": b"entries:\n" + b"\n" * 3_000_000}) as (url, _):
+        assert "has more than 3,000,000 lines" in refused(repository(url, tmp_path / "x"), SourceFault.REFUSED)
 
 
 def test_another_digest_is_an_error_that_says_which_was_expected_and_found(tmp_path):

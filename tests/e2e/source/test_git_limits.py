@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from kubectl_reconcile.cli.verbs.operate.daemon import daemon as daemon_verb
 from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source.git import GitSource, Ref, Repository, SourceError, SourceFault
 from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, variable
 from kubectl_reconcile.source.running.budget import PARSING
@@ -30,8 +32,10 @@ def cache(tmp_path) -> Path:
 def source(git_server, cache):
     """The source of the test's repository under these ceilings: source(files=…)."""
 
-    def make(url=git_server.url, **limits):
-        return GitSource(Repository.of(url), MAIN, cache_dir=cache, limits=GitLimits(**limits), fetch_timeout_s=300)
+    def make(url=git_server.url, path="", **limits):
+        return GitSource(
+            Repository.of(url), MAIN, path, cache_dir=cache, limits=GitLimits(**limits), fetch_timeout_s=300
+        )
 
     return make
 
@@ -169,6 +173,35 @@ def test_objects_beyond_what_a_sync_may_have_are_refused_with_the_file_that_has_
     assert "--max-objects" in said
 
 
+HEAVY = f'{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "a"}}, "x": [{"[]," * 99}[]]}}'
+"""A file of little more than a hundred values."""
+
+
+def test_values_beyond_what_a_sync_may_have_are_refused_however_small_the_repository(git_server, source):
+    git_server.push({f"{n}.json": HEAVY for n in range(3)})
+    reader = ManifestReader(limits=GitLimits(values=399))
+    assert len(reader.read(source()).manifests) == 3
+    git_server.push({"3.json": HEAVY})
+    said = refused(lambda: reader.read(source()))
+    assert "3.json: with this there are more than 399 values in the files" in said
+    assert "--max-values" in said
+    last = git_server.push({"0.json": None})
+    assert reader.read(source()).revision.sha == last
+    git_server.push({"1.json": None, "2.json": None, "3.json": HEAVY + HEAVY})
+    assert len(reader.read(source()).manifests) == 2
+    git_server.push({"1.json": HEAVY + HEAVY})
+    assert "1.json: with this" in refused(lambda: reader.read(source()))
+
+
+def test_values_are_counted_of_files_that_were_parsed_for_others_too(git_server, source, tmp_path):
+    git_server.push({f"{team}/{n}.json": HEAVY for team in ("one", "other") for n in range(2)})
+    kept = ParsedFiles(tmp_path / "parsed.sqlite")
+    reader = functools.partial(ManifestReader, kept, GitLimits(values=399))
+    for team in ("one", "other"):
+        assert len(reader().read(source(path=team)).manifests) == 2
+    assert ".: with this there are more than 399 values" in refused(lambda: reader().read(source()))
+
+
 def test_of_a_file_that_is_larger_than_it_may_be_nothing_is_read(git_server, source, config_map):
     large = config_map("large") + "\n#" + "x" * 2 * MEBIBYTE
     git_server.push({"large.yaml": large, "small.yaml": config_map("small")})
@@ -253,6 +286,16 @@ def test_a_clone_that_takes_too_much_of_the_disk_is_removed(git_server, source, 
     assert source(clone_bytes=MEBIBYTE).revision().files
     git_server.push({"b.json": secrets.token_bytes(600_000)})
     assert "--git-max-clone" in refused(source(clone_bytes=MEBIBYTE).revision)
+    assert on_disk(cache) <= MEBIBYTE
+
+
+def test_a_clone_of_a_server_that_knows_no_filter_grows_no_further_by_little_fetches(own_git_server, source, cache):
+    repository = own_git_server(config={"uploadpack.allowFilter": "false"})
+    for number in range(2):
+        repository.push({f"{number}.json": secrets.token_bytes(400_000)})
+        assert source(url=repository.url, clone_bytes=MEBIBYTE).revision().files
+    repository.push({"2.json": secrets.token_bytes(400_000)})
+    assert "--git-max-clone" in refused(source(url=repository.url, clone_bytes=MEBIBYTE).revision)
     assert on_disk(cache) <= MEBIBYTE
 
 

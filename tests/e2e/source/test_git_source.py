@@ -352,6 +352,27 @@ def test_who_changed_what_last(git_server, source):
     assert followed.commits_touching("apps/a.yaml", "1" * 40, limit=1) == ()
 
 
+def test_a_commit_with_an_author_or_a_date_that_is_odd_hides_no_other(git_server, source, git):
+    def odd(name, author, committer):
+        parent, tree = git("rev-parse", "main"), git("rev-parse", f"{git_server.push({'a.yaml': name})}^{{tree}}")
+        head = f"tree {tree}\nparent {parent}\nauthor {author}\ncommitter {committer}\n\n{name}\n"
+        sha = git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=head)
+        git("update-ref", "refs/heads/main", sha)
+        return sha
+
+    first = git_server.push({"a.yaml": "first"}, "First")
+    late = odd("late", "Ann <a@b> 1 +0000", "Ann <a@b> 99999999999999 +0000")
+    torn = odd("torn", "A\x1fB <a@b> 1 +0000", "A\x1fB <a@b> 2 +0000")
+    last = git_server.push({"a.yaml": "last"}, "Last")
+    followed = source()
+    followed.fetch()
+    told = {commit.sha: commit for commit in followed.commits_touching("a.yaml", last)}
+    assert [told[sha].subject for sha in (last, torn, late, first)] == ["Last", "torn", "", "First"]
+    assert told[late].committed_at == "1970-01-01T00:00:00Z"
+    assert told[torn].author.startswith("A")
+    assert [followed.commit(sha) for sha in told] == [*told.values()]
+
+
 def test_a_file_as_it_was(git_server, source):
     first = git_server.push({"apps/a.yaml": "1"})
     second = git_server.push({"apps/a.yaml": None, "b.yaml": "2"})

@@ -99,6 +99,12 @@ Examples:
 @_ceiling("--max-file", 10, "MIB", "Size of one manifest file; larger files aren't read.")
 @_ceiling("--max-revision", 256, "MIB", "Size of all manifest files of one Sync; one with more isn't followed.")
 @_ceiling("--max-objects", 100_000, "COUNT", "Objects of one Sync; one with more isn't followed.")
+@_ceiling(
+    "--max-values",
+    4_000_000,
+    "COUNT",
+    "Values in the manifest files of one Sync, each 32 characters of text as one more; one with more isn't followed.",
+)
 @_ceiling("--max-parsing", 64, "MIB", "Size of manifest files in memory while they are parsed, for all Syncs together.")
 @_ceiling("--load-max-rate", 1000, "REQUESTS", "Requests a second that a Checkup may send to a Service.")
 @_ceiling("--load-max-connections", 100, "COUNT", "Connections that a Checkup may use for them.")
