@@ -330,13 +330,13 @@ class ManifestReader(Struct):
         left = self._read.left_by(revision.files, {path for _, path in (*known, *new)})
         count = len(self._read.sorted) + _objects_in(known.values()) - _objects_in(left)
         weight = self._read.weight + _weight_in(known.values()) - _weight_in(left)
-        self._check_weight(weight, revision.path or ".")
+        self._check_weight(weight, "its files")
         for blob, content in source.read_many(paths):
             for path in paths[blob]:
                 fresh[blob, path] = each = self._read_file(content, path)
                 count, weight = count + len(each.manifests), weight + each.weight
                 self._check_count(count, path)
-                self._check_weight(weight, path)
+                self._check_weight(weight, f"the files up to {path}")
         if self.kept is not None and fresh:
             self.kept.keep(fresh)
         read = {path: _ReadFile.of(each) for (_, path), each in (known | fresh).items()}
@@ -360,12 +360,12 @@ class ManifestReader(Struct):
             message = f"{path}: with this file there are more than {self.limits.objects:,} objects"
             raise SourceError(SourceFault.REFUSED, message, f"split the Sync, or {raising('objects')}")
 
-    def _check_weight(self, weight: int, path: str) -> None:
-        """Return if there isn't too much in memory, as of the file at *path*.
+    def _check_weight(self, weight: int, files: str) -> None:
+        """Return if what *files* hold isn't too much for the memory.
 
         Raises:
             SourceError: there is.
         """
         if weight > self.limits.values:
-            message = f"{path}: with this there are more than {self.limits.values:,} values in the files"
+            message = f"{files} hold more than {self.limits.values:,} values"
             raise SourceError(SourceFault.REFUSED, message, f"split the Sync, or {raising('values')}")

@@ -183,14 +183,14 @@ def test_values_beyond_what_a_sync_may_have_are_refused_however_small_the_reposi
     assert len(reader.read(source()).manifests) == 3
     git_server.push({"3.json": HEAVY})
     said = refused(lambda: reader.read(source()))
-    assert "3.json: with this there are more than 399 values in the files" in said
+    assert "the files up to 3.json hold more than 399 values" in said
     assert "--max-values" in said
     last = git_server.push({"0.json": None})
     assert reader.read(source()).revision.sha == last
     git_server.push({"1.json": None, "2.json": None, "3.json": HEAVY + HEAVY})
     assert len(reader.read(source()).manifests) == 2
     git_server.push({"1.json": HEAVY + HEAVY})
-    assert "1.json: with this" in refused(lambda: reader.read(source()))
+    assert "the files up to 1.json hold" in refused(lambda: reader.read(source()))
 
 
 def test_values_are_counted_of_files_that_were_parsed_for_others_too(git_server, source, tmp_path):
@@ -199,7 +199,7 @@ def test_values_are_counted_of_files_that_were_parsed_for_others_too(git_server,
     reader = functools.partial(ManifestReader, kept, GitLimits(values=399))
     for team in ("one", "other"):
         assert len(reader().read(source(path=team)).manifests) == 2
-    assert ".: with this there are more than 399 values" in refused(lambda: reader().read(source()))
+    assert "its files hold more than 399 values" in refused(lambda: reader().read(source()))
 
 
 def test_of_a_file_that_is_larger_than_it_may_be_nothing_is_read(git_server, source, config_map):
