@@ -321,7 +321,7 @@ class ManifestReader(Struct):
             SourceError: there are too many objects, or a file can't be read.
         """
         new = {(blob, path) for path, blob in self._read.new_in(revision.files).items()}
-        known: dict[tuple[str, str], Parsed] = self.kept.find(new) if self.kept is not None and new else {}
+        known = self.kept.find(new, self.limits.values) if self.kept is not None and new else {}
         new -= known.keys()
         paths: dict[str, list[str]] = {}
         for blob, path in sorted(new):

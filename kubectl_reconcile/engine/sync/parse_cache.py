@@ -16,6 +16,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from math import inf
 from pathlib import Path
 from typing import TypeAlias
 
@@ -52,16 +53,19 @@ class ParsedFiles(Struct):
     most_bytes: int = MOST_BYTES
     _news: News = field(default_factory=News)
 
-    def find(self, files: Iterable[File]) -> dict[File, Parsed]:
-        """Return those of *files* that were parsed before."""
-        wanted, found = {_key(file): file for file in files}, {}
+    def find(self, files: Iterable[File], most_values: float = inf) -> dict[File, Parsed]:
+        """Return those of *files* that were parsed before; no more of them once they weigh more than *most_values*."""
+        wanted, found = {_key(file): file for file in files}, dict[File, Parsed]()
 
         def look(database: sqlite3.Connection) -> None:
-            now_s, long_ago = int(time.time()), []
+            now_s, long_ago, weight = int(time.time()), [], 0
             for key, used_s, content in _entries(database, list(wanted)):
                 file = wanted[key]
                 if (parsed := _unpacked(key, content, file[1])) is not None:
                     found[file] = parsed
+                    weight += parsed.weight
+                    if weight > most_values:
+                        break
                     if now_s - used_s > _DAY_S:
                         long_ago.append((now_s, key))
             database.executemany("UPDATE parsed SET used = ? WHERE key = ?", long_ago)

@@ -37,6 +37,14 @@ def test_the_same_bytes_at_another_path_are_another_file(filled):
     assert ParsedFiles(filled).find([("blob-1", "b/web.yaml")]) == {}
 
 
+def test_no_more_is_held_than_a_sync_may_have(place):
+    parsed = {(f"blob-{n}", FILE[1]): parse(CONFIG, FILE[1]) for n in range(9)}
+    files, one = ParsedFiles(place), parse(CONFIG, FILE[1]).weight
+    files.keep(parsed)
+    assert len(files.find(parsed, 3 * one)) == 4, "and the one that is too much"
+    assert files.find(parsed, 9 * one) == parsed
+
+
 def test_what_another_parser_made_of_it_is_not_used(filled, monkeypatch):
     monkeypatch.setattr("kubectl_reconcile.engine.sync.parse_cache._parser", lambda: b"of tomorrow")
     assert ParsedFiles(filled).find([FILE]) == {}
