@@ -25,9 +25,9 @@ def previewed(real, *options):
             [PROGRAM, "diff", "-n", real.namespace, *options],
             env=environ, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
-        assert answer.returncode in {0, 1}, answer.stderr
         if UNHEARD.search(said := answer.stdout + answer.stderr):
             raise LookupError(said)
+        assert answer.returncode in {0, 1}, answer.stderr
         return answer
 
     return real.eventually(heard, "all pods are heard").stdout
