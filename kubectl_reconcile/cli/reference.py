@@ -161,6 +161,7 @@ def _environment() -> Iterator[str]:
         "NO_COLOR": "no colour, unless `--color=always`",
         "COLUMNS": "width of the terminal, if it can't be determined",
         "HTTPS_PROXY, HTTP_PROXY, NO_PROXY": "proxy for the API server",
+        "KUBECTL_RECONCILE_NAMESPACE": "namespace of the daemon, if it isn't `reconcile-system`",
         "XDG_CACHE_HOME": "where clones and schemas are kept, in `kubectl-reconcile/`",
     }
     yield "\n".join(

@@ -189,6 +189,7 @@ def _deployment(
     namespace: str, image: str, labels: Mapping[str, str], replicas: int, flags: Iterable[str] = ()
 ) -> dict[str, Any]:
     probe = {"periodSeconds": 10, "timeoutSeconds": 5}
+    environment = {**_ENVIRONMENT, "KUBECTL_RECONCILE_NAMESPACE": namespace}  # where the page looks for daemons
     container = {
         "name": "daemon",
         "image": image,
@@ -202,7 +203,7 @@ def _deployment(
             "--module-accounts",
             *flags,
         ],
-        "env": [{"name": name, "value": value} for name, value in _ENVIRONMENT.items()],
+        "env": [{"name": name, "value": value} for name, value in environment.items()],
         "ports": [{"name": "http", "containerPort": 8080}, {"name": "hooks", "containerPort": 8081}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "failureThreshold": 6, **probe},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, **probe},

@@ -167,6 +167,9 @@ def test_each_port_is_reached_from_namespaces_that_are_labelled_for_it_alone(por
 def test_the_daemon_runs_the_image_as_its_account_and_keeps_leases_in_its_namespace():
     pod = pod_of(installed("elsewhere"))["spec"]
     (container,) = pod["containers"]
+    assert {"name": "KUBECTL_RECONCILE_NAMESPACE", "value": "elsewhere"} in container["env"], (
+        "where the page looks for it"
+    )
     assert (container["name"], container["image"], pod["serviceAccountName"]) == ("daemon", IMAGE, "kubectl-reconcile")
     assert container["args"] == [
         "daemon",
@@ -217,7 +220,8 @@ def test_it_writes_to_volumes_of_its_own_alone(container):
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounts == {"cache": "/cache", "tmp": "/tmp"}  # noqa: S108 - a mount of its own
     environment = {each["name"]: each["value"] for each in container["env"]}
-    assert environment == {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": "1"}
+    home = {"KUBECTL_RECONCILE_NAMESPACE": "reconcile-system"}
+    assert environment == {"XDG_CACHE_HOME": "/cache", "HOME": "/cache", "PYTHONSAFEPATH": "1", **home}
 
 
 def test_it_has_time_to_stop_and_bounded_memory(container):

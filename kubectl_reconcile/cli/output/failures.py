@@ -33,7 +33,7 @@ class ExitStatus(IntEnum):
     SOURCE = 4
     """The source, or a file of it, can't be read or used."""
     HELD = 5
-    """Everything is done except some deletions, which wait for approval."""
+    """A person is waited for: deletions are held, the Sync is suspended, or a question was answered with No."""
     FAILED = 6
     """The cluster refused something, time ran out, or this program has a bug."""
     FINDINGS = 7

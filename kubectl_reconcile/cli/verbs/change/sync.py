@@ -46,7 +46,7 @@ Examples:
     "--timeout",
     type=DURATION,
     metavar="DURATION",
-    help="How long to wait for the daemon, or for objects to be healthy.  [default: 5m, or spec.timeout of the Sync]",
+    help="How long to wait for the daemon, or for objects to be healthy.  [default: 5m with a daemon, else spec.timeout of the Sync]",
 )
 @output(*FORMATS)
 @colour

@@ -27,7 +27,7 @@ Examples:
   kubectl reconcile diff shop --revision refs/pull/12/head -o github
   kubectl reconcile diff shop --local . --watch    after each save
   kubectl reconcile diff -f . --scan restricted --fail-on new-findings
-  kubectl reconcile diff -f examples/shop   a folder, as if applied
+  kubectl reconcile diff -f examples/shop/prod    a folder, as if applied
   kubectl reconcile diff -f . --name shop   as a new state of shop
 """
 )

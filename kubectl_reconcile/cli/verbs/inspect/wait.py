@@ -45,7 +45,7 @@ def wait() -> None:
     """Wait until SYNC is healthy, synced, ready or deleted. Writes nothing, except that --revision requests a sync.
 
     Healthy means that everything in the current spec is applied and healthy, down to the pods. If time runs out,
-    the exit status is 6, and the error names what isn't healthy.
+    the error names what isn't healthy, and the exit status is 5 if it is held or suspended, 4 if the source can't be used, else 6.
 
     If a commit changes nothing that the Sync reads, only --revision makes the daemon record it at once.
     """

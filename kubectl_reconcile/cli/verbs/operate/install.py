@@ -61,7 +61,7 @@ Examples:
 @click.option(
     "--crds",
     is_flag=True,
-    help="Remove the CRDs, too, and with them every Sync and every custom resource of our modules.",
+    help="Remove the CRDs, too, and with them every Sync and every custom resource of our modules; delete those with finalizers before.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 @colour
