@@ -20,6 +20,7 @@ from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.reference_formats import module_api_page, plan_fields_page
 from kubectl_reconcile.cli.reference_resources import conditions_page, metrics_page, resources_page
 from kubectl_reconcile.core.annotations import TABLE
+from kubectl_reconcile.core.installation import NAMESPACE, NAMESPACE_VARIABLE
 from kubectl_reconcile.core.other_tools import table as other_tools
 from kubectl_reconcile.web.reference import openapi
 
@@ -161,7 +162,7 @@ def _environment() -> Iterator[str]:
         "NO_COLOR": "no colour, unless `--color=always`",
         "COLUMNS": "width of the terminal, if it can't be determined",
         "HTTPS_PROXY, HTTP_PROXY, NO_PROXY": "proxy for the API server",
-        "KUBECTL_RECONCILE_NAMESPACE": "namespace of the daemon, if it isn't `reconcile-system`",
+        NAMESPACE_VARIABLE: f"namespace of the daemon, if it isn't `{NAMESPACE}`",
         "XDG_CACHE_HOME": "where clones and schemas are kept, in `kubectl-reconcile/`",
     }
     yield "\n".join(

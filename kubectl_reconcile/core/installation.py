@@ -17,6 +17,9 @@ from kubectl_reconcile.core.module.workloads import restricted_container, restri
 NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""
 
+NAMESPACE_VARIABLE = "KUBECTL_RECONCILE_NAMESPACE"
+"""The environment variable that says where the daemon lives, if that isn't reconcile-system."""
+
 OBSOLETE: tuple[Mapping[str, Any], ...] = tuple(
     {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": "kubectl-reconcile-members"}}
     for kind in ("ClusterRole", "ClusterRoleBinding")
@@ -189,7 +192,7 @@ def _deployment(
     namespace: str, image: str, labels: Mapping[str, str], replicas: int, flags: Iterable[str] = ()
 ) -> dict[str, Any]:
     probe = {"periodSeconds": 10, "timeoutSeconds": 5}
-    environment = {**_ENVIRONMENT, "KUBECTL_RECONCILE_NAMESPACE": namespace}  # where the page looks for daemons
+    environment = {**_ENVIRONMENT, NAMESPACE_VARIABLE: namespace}  # where the page looks for daemons
     container = {
         "name": "daemon",
         "image": image,

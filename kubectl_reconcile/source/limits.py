@@ -99,7 +99,8 @@ class GitLimits(Struct, frozen=True):
     Of each git process: *memory_bytes* of data, *seconds* by the clock and of a processor, and *said_bytes* that it, or the server
     through it, complains of. *clone_bytes* are those of one repository on disk. Of one revision at a path: *entries* (files and
     folders), *depth* of folders, *files*, and *revision_bytes* of those that are read; *file_bytes* of one of them.
-    *objects* of one Sync, and *values* in their files: each takes some 70 to 200 bytes of memory, and as much as 32 characters of text. *parsing_bytes* are held at a time of files that are being parsed, of all Syncs together.
+    *objects* of one Sync, and *values* in their files: each takes some 70 to 200 bytes of memory, and 32 characters of text count as
+    one more. *parsing_bytes* are held at a time of files that are being parsed, of all Syncs together.
 
     Where the kernel can't limit a process's memory (macOS) nothing does.
     """

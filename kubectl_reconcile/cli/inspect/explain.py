@@ -221,7 +221,8 @@ class _View:
 
     def _commit(self, commit: Commit) -> str:
         age = age_of(commit.committed_at, self.now)
-        return f"{commit.sha[:7]} by {commit.author}{f', {age}' if age else ''}: {commit.subject}"
+        by, why = f" by {commit.author}" if commit.author else "", f": {commit.subject}" if commit.subject else ""
+        return f"{commit.sha[:7]}{by}{f', {age}' if age else ''}{why}"
 
     def _is_hidden(self, path: tuple[str, ...]) -> bool:
         """Tell whether what stands at *path* may be the value of a Secret, or a tool's copy of one."""

@@ -28,9 +28,6 @@ from kubectl_reconcile.core.resources.sync import Sync
 DAEMON_LABEL = f"{COMPONENT}=daemon"
 """Label selector of the Leases that daemons renew."""
 
-NAMESPACE_VARIABLE = "KUBECTL_RECONCILE_NAMESPACE"
-"""The environment variable that says where the daemon lives, if that isn't reconcile-system."""
-
 SYNCS = "/apis/reconcile.dev/v1alpha1"
 _LEASES = "/apis/coordination.k8s.io/v1"
 _AGAIN_S = 0.5
@@ -67,7 +64,7 @@ async def daemon_alive(client: Client, namespace: str) -> bool | None:
 
 def daemon_namespace() -> str:
     """Return where daemons live that follow all namespaces."""
-    return os.environ.get(NAMESPACE_VARIABLE) or installation.NAMESPACE
+    return os.environ.get(installation.NAMESPACE_VARIABLE) or installation.NAMESPACE
 
 
 class Living(Struct, frozen=True):

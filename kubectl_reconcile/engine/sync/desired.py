@@ -304,7 +304,7 @@ class ManifestReader(Struct):
         if self._rendered is None or self._rendered[0] is not rendering:
             self._rendered = rendering, _objects_of(rendering, release)
         found = self._rendered[1]
-        self._check_count(len(found.manifests), overlay or revision.path)
+        self._check("objects", len(found.manifests), f"{overlay or revision.path}: with this file there are")
         shown = revision_of(revision, rendering, found)
         if newest is None or newest.revision != shown or newest.release != release:
             digest = digest_of(map(without_secrets, found.manifests))
@@ -330,13 +330,13 @@ class ManifestReader(Struct):
         left = self._read.left_by(revision.files, {path for _, path in (*known, *new)})
         count = len(self._read.sorted) + _objects_in(known.values()) - _objects_in(left)
         weight = self._read.weight + _weight_in(known.values()) - _weight_in(left)
-        self._check_weight(weight, "its files")
+        self._check("values", weight, "its files hold")
         for blob, content in source.read_many(paths):
             for path in paths[blob]:
                 fresh[blob, path] = each = self._read_file(content, path)
                 count, weight = count + len(each.manifests), weight + each.weight
-                self._check_count(count, path)
-                self._check_weight(weight, f"the files up to {path}")
+                self._check("objects", count, f"{path}: with this file there are")
+                self._check("values", weight, f"the files up to {path} hold")
         if self.kept is not None and fresh:
             self.kept.keep(fresh)
         read = {path: _ReadFile.of(each) for (_, path), each in (known | fresh).items()}
@@ -350,22 +350,13 @@ class ManifestReader(Struct):
         message = f"the file has {len(content) / MEBIBYTE:.1f} MiB; at most {most // MEBIBYTE} MiB are read"
         return Parsed((), (Problem(path, 0, message, f"split it, or {raising('file_bytes')}"),))
 
-    def _check_count(self, count: int, path: str) -> None:
-        """Return if there aren't too many objects, as of the file at *path*.
+    def _check(self, ceiling: str, found: int, said: str) -> None:
+        """Return if *found*, of what *said* has, isn't beyond the *ceiling* of that name.
 
         Raises:
-            SourceError: there are.
+            SourceError: it is.
         """
-        if count > self.limits.objects:
-            message = f"{path}: with this file there are more than {self.limits.objects:,} objects"
-            raise SourceError(SourceFault.REFUSED, message, f"split the Sync, or {raising('objects')}")
-
-    def _check_weight(self, weight: int, files: str) -> None:
-        """Return if what *files* hold isn't too much for the memory.
-
-        Raises:
-            SourceError: there is.
-        """
-        if weight > self.limits.values:
-            message = f"{files} hold more than {self.limits.values:,} values"
-            raise SourceError(SourceFault.REFUSED, message, f"split the Sync, or {raising('values')}")
+        most = getattr(self.limits, ceiling)
+        if found > most:
+            message = f"{said} more than {most:,} {ceiling}"
+            raise SourceError(SourceFault.REFUSED, message, f"split the Sync, or {raising(ceiling)}")

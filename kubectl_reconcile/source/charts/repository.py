@@ -388,12 +388,8 @@ def _joined(base: str, url: str) -> str:
     Raises:
         SourceError: it is no URL (``REFUSED``).
     """
-    try:
-        there = urljoin(base, url)
-    except ValueError as error:
-        raise _no_url(url, error) from None
-    _parts(there)
-    return there
+    _parts(url)
+    return urljoin(base, url)
 
 
 def _parts(url: str) -> SplitResult:
@@ -406,13 +402,10 @@ def _parts(url: str) -> SplitResult:
         parts = urlsplit(url)
         _ = parts.port  # which is read only here
     except ValueError as error:
-        raise _no_url(url, error) from None
+        text = one_line(url.partition("?")[0].rpartition("@")[2], 200)
+        said = f"{text}: this is no URL: {error}"
+        raise SourceError(SourceFault.REFUSED, said, "correct it where it is written") from None
     return parts
-
-
-def _no_url(url: str, error: ValueError) -> SourceError:
-    text = one_line(url.partition("?")[0].rpartition("@")[2], 200)
-    return SourceError(SourceFault.REFUSED, f"{text}: this is no URL: {error}", "correct it where it is written")
 
 
 def _origin(url: str) -> tuple[str, str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import time
 
 import pytest
@@ -63,6 +64,23 @@ def test_one_field_is_explained_in_full(plugin, shop, cluster, namespace):
         f"object member of Sync {namespace}/shop",
         "verdict drift; it stays until the suspended Sync is resumed",
     ]
+
+
+def test_a_commit_that_nobody_can_read_is_named_without_an_author(plugin, git_server, follow, daemon):
+    first = git_server.push({"web.yaml": WEB.replace("COLOUR", "red")})
+    sha = git_server.push({"web.yaml": WEB.replace("COLOUR", "green")})
+    git = ["git", f"--git-dir={git_server.folder}"]
+    body = f"tree {{}}\nparent {first}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> {'9' * 14} +0000\n\nPaint\n"
+
+    def run(*words, **options):
+        return subprocess.run([*git, *words], text=True, capture_output=True, check=True, **options).stdout.strip()
+
+    body = body.format(run("rev-parse", f"{sha}^{{tree}}"))
+    odd = run("hash-object", "-t", "commit", "-w", "--literally", "--stdin", input=body)
+    run("update-ref", "refs/heads/main", odd)
+    follow(git_server.url).until_synced(git_server.push({"README.md": "after it"}))
+    told = plugin("explain", "cm/web.data.colour")
+    assert re.search(rf"^ *commit +{odd[:7]}, \d+d ago$", told.out, re.MULTILINE), told.out
 
 
 def test_all_fields_show_those_that_differ_first(plugin, shop, cluster):

@@ -239,12 +239,9 @@ def test_writes_that_arrive_after_the_successors_are_refused_and_are_no_failure_
         shop = shops(on=cluster, size=60)
         shop.until_synced()
 
-        def came():
-            """Writes that came whole. Of one whose rest is in the line for too long the server reads no more, and writes nothing."""
-            return [each for each in audit.writes("configmaps") if each[3] != 504]
-
         def wrote(who):
-            return [each for each in came() if each[1] == who]
+            """Writes that came whole: of one whose rest is in the line for too long the server reads no more."""
+            return [each for each in audit.writes("configmaps") if each[1] == who and each[3] != 504]
 
         while len(wrote("first")) < 2 * 60:  # so that it has enough to do for being held in the middle of it
             shop.add()
@@ -270,12 +267,15 @@ def test_writes_that_arrive_after_the_successors_are_refused_and_are_no_failure_
         time.sleep(2)
         shop.until_synced()
 
-    by_second, judged = {}, 0
-    for at, who, name, status in came():
+    by_second, cut_off, judged = {}, set(), 0
+    for at, who, name, status in audit.writes("configmaps"):
         if at < begun:
             continue
         if who == "second" and status < 300:
+            assert name not in cut_off, f"{name} had to be put back, so the first has written it after all"
             by_second[name] = at
+        elif who == "first" and name in by_second and status == 504:
+            cut_off.add(name)
         elif who == "first" and name in by_second:
             judged += 1
             assert status == 409, f"{name} was written by the first after the second had written it: {status}"
