@@ -24,6 +24,7 @@ import yaml
 
 from benchmarks import daemon, fleet, micro, modules, races, results
 from benchmarks.arena import Arena, BenchmarkError
+from benchmarks.process import end_when_told
 from benchmarks.workloads import WORKLOADS
 
 SEED = 20261121
@@ -97,6 +98,7 @@ async def _measured(options: argparse.Namespace, workload: str, count: int) -> l
 
 async def _main() -> int:
     options = _options()
+    end_when_told()
     partial = options.quick or options.workload or options.count or options.race
     parts = options.part or (["races", "steps"] if partial else PARTS)
     found = results.Findings.read(options.out) if options.keep else results.Findings()

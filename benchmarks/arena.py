@@ -62,12 +62,16 @@ class Arena:
 
     @classmethod
     async def open(cls, folder: Path) -> Self:
-        """Start a control plane and install our CRDs."""
+        """Start a control plane and install our CRDs. What was started is stopped again where that fails or is interrupted."""
         sandbox = Sandbox(f"bench-{secrets.token_hex(3)}")
-        sandbox.up()
-        client = await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig)))
-        await client.__aenter__()
-        await install.ensure_crds(await Session.over(client, folder / "cache"))
+        try:
+            sandbox.up()
+            client = await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig)))
+            await client.__aenter__()
+            await install.ensure_crds(await Session.over(client, folder / "cache"))
+        except BaseException:
+            sandbox.down()
+            raise
         return cls(sandbox, client, folder)
 
     async def close(self) -> None:

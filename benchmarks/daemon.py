@@ -15,7 +15,6 @@ import hmac
 import json
 import os
 import random
-import signal
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.process import Daemon, Figures, until
+from benchmarks.process import Daemon, Figures, end_when_told, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
@@ -293,7 +292,7 @@ async def measured(count: int, size: int = 0) -> Bench:
 
 def main(count: int = 10_000, size: int = 0) -> int:
     """Measure, and tell whether a budget was exceeded."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and clean up
+    end_when_told()
     return 1 if asyncio.run(measured(count, size)).figures.exceeded else 0
 
 

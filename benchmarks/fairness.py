@@ -13,7 +13,6 @@ import asyncio
 import itertools
 import json
 import os
-import signal
 import statistics
 import sys
 import time
@@ -21,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 from benchmarks.fleet import AT_ONCE, SYNCS, control_plane, is_ready
-from benchmarks.process import Daemon, Figures, until
+from benchmarks.process import Daemon, Figures, end_when_told, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.sandbox.gitserver import ServedRepository
@@ -142,7 +141,7 @@ async def measured(many: int) -> Figures:
 
 def main(many: int = 20_000) -> int:
     """Measure, and tell whether a budget was exceeded."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and clean up
+    end_when_told()
     return 1 if asyncio.run(measured(many)).exceeded else 0
 
 

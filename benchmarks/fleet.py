@@ -16,7 +16,6 @@ import json
 import os
 import random
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.process import Daemon, Figures, until
+from benchmarks.process import Daemon, Figures, end_when_told, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.sandbox.components import Options
@@ -370,7 +369,7 @@ async def measured(shape: Shape) -> Figures:
 
 def main(syncs: int = 1000, objects: int = 4, repositories: int = 1, replicas: int = 1) -> int:
     """Measure, and tell whether a budget was exceeded."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and clean up
+    end_when_told()
     return 1 if asyncio.run(measured(Shape(syncs, objects, repositories, replicas))).exceeded else 0
 
 

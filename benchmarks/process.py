@@ -22,6 +22,11 @@ import psutil
 PROGRAM = Path(sys.executable).with_name("kubectl-reconcile")
 
 
+def end_when_told() -> None:
+    """Let SIGTERM end this program as an error does, so that it stops what it has started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))
+
+
 @dataclass
 class Daemon:
     """The daemon as a process."""

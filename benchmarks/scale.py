@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
-import signal
 import statistics
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.fleet import Shape, measured
+from benchmarks.process import end_when_told
 
 SHAPES = (
     Shape(100), Shape(300), Shape(1000),
@@ -96,7 +95,7 @@ def main() -> None:
     parser.add_argument("shapes", nargs="*", type=shape_of, metavar="SYNCSxOBJECTSxREPOSITORIES[xREPLICAS]")
     parser.add_argument("--large", action="store_true", help="ten thousand Syncs as well")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and clean up
+    end_when_told()
     shapes = options.shapes or [*SHAPES, *(LARGE if options.large else ())]
     found = {shape: asyncio.run(measured(shape)).values for shape in shapes}
     print("", *table(found), sep="\n")

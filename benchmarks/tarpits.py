@@ -15,7 +15,6 @@ import hashlib
 import hmac
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.process import Daemon, until
+from benchmarks.process import Daemon, end_when_told, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.sandbox.components import Options
@@ -200,7 +199,7 @@ async def measured(hanging: int, times: int) -> int:
 
 def main(hanging: int = 40, times: int = 60) -> int:
     """Measure, and tell whether others were held up."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and clean up
+    end_when_told()
     return asyncio.run(measured(hanging, times))
 
 

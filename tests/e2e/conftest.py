@@ -601,9 +601,8 @@ def idle_factory(tmp_path, monkeypatch) -> Iterator[Factory]:
 
 
 @pytest.fixture
-def factory(idle_factory, new_daemon, cluster) -> Factory:
+def factory(idle_factory, daemon) -> Factory:
     """A chocolate factory, and a daemon that knows it and follows the test's namespace."""
-    new_daemon(cluster.kubectl.kubeconfig, cluster.namespace).start()
     return idle_factory
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -121,9 +121,10 @@ class LogListener(Struct, frozen=True):
             return
         self.news.of(change.ref, ())
         if result.wrote:
+            why: dict[str, Any] = {"why": change.action.summary} if change.action else {}
             event(
                 log, logging.INFO, "applied", object=change.ref, op=change.op,
-                fields=len(change.fields), duration_ms=round(result.duration_ms),
+                fields=len(change.fields), duration_ms=round(result.duration_ms), **why,
             )  # fmt: skip
 
     def _synced(self, item: ObjectRef, report: Report) -> None:

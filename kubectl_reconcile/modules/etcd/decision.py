@@ -12,7 +12,7 @@ The order, each line only where those above are settled:
 4. Members not known, or fewer than a majority that serve: no membership changes. What has a volume gets its pod back. Where no majority will
    come back, one member may go on alone if somebody approves (see ``recovery``). Before all that: where somebody has approved that a backup replaces
    all data (see ``replacing``).
-5. A learner that has caught up is promoted. Members that don't serve are waited for.
+5. A learner that has caught up is promoted. Members that don't serve are waited for; where there are too many, one that isn't ready goes first.
 6. Size: a learner more, or a member less, never the leader.
 7. Room where the quota is used up, if somebody approves (see ``upkeep``).
 8. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back. Before
@@ -29,7 +29,15 @@ from dataclasses import dataclass, replace
 
 from kubectl_reconcile.module_api import Context, seconds_between, text_at
 from kubectl_reconcile.modules.etcd.precautions import awaited, taken_first
-from kubectl_reconcile.modules.etcd.recovery import alone, back_among_others, knowledge, lost, offered, recovery_of
+from kubectl_reconcile.modules.etcd.recovery import (
+    alone,
+    back_among_others,
+    knowledge,
+    lost,
+    offered,
+    presumed_slots,
+    recovery_of,
+)
 from kubectl_reconcile.modules.etcd.replacing import replacement_of, replacement_offered, replacing
 from kubectl_reconcile.modules.etcd.situation import (
     ASIDE,
@@ -224,9 +232,9 @@ def _pods_put_back(s: Situation, wanted: Wanted, ctx: Context, why: Why) -> Iter
             )
     if not s.is_formed:
         return
+    known = presumed_slots(s, recovery_of(ctx.cr))
     for slot in sorted(s.volumes.keys() - s.pods.keys(), key=ctx.number_of):
-        is_member = s.member(slot) is not None if s.members else bool(s.volumes[slot].member)
-        if is_member and not s.volumes[slot].aside:
+        if slot in known and not s.volumes[slot].aside:
             yield EtcdStep(Do.CREATE_POD, why, f"create {slot} on its volume, as the same member", slot)
 
 
@@ -357,7 +365,8 @@ def _health(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> I
             yield _learner(spec, s, wanted, member)
     idle = [each for each in s.voters if not s.serves(each)]
     if len(s.voters) > spec.size:
-        for gone in [each for each in reversed(idle) if each.id != s.leader][:1]:
+        down = [each for each in idle if each.id != s.leader and not s.pods[each.slot].is_ready]
+        for gone in down[-1:]:
             text = f"remove {gone.slot}, which doesn't serve, for size {spec.size}"
             yield EtcdStep(Do.REMOVE, Why.SCALING, text, gone.slot, gone.id)
     for member in idle:

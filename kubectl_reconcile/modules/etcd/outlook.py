@@ -19,6 +19,7 @@ from kubectl_reconcile.module_api import (
     annotations_of,
     is_alive,
 )
+from kubectl_reconcile.modules.etcd.recovery import presumed_slots, recovery_of
 from kubectl_reconcile.modules.etcd.situation import ALONE, ASIDE, MEMBER, arguments_of, peer_url, situation_of
 from kubectl_reconcile.modules.etcd.spec import EtcdVersion, version_of
 from kubectl_reconcile.modules.etcd.steps import ON_SECRETS, Do
@@ -117,10 +118,11 @@ def once_given_up(facts: Facts, *, is_noted: bool) -> Facts:
 
 
 def _presumed(owned: Owned, facts: Facts, alive: Collection[str], ctx: Context, *, tls: bool) -> list[dict[str, Any]]:
-    """Return who is a member where nobody has said so: whose data is on volumes, else who runs; before a cluster is formed who begins it."""
+    """Return who is a member where nobody has said so: whose data is known to be on volumes, else who runs; before a cluster is formed who begins it."""
     s = situation_of(ctx.cr, owned, facts, ctx)
-    held = [slot for slot, volume in s.volumes.items() if volume.member]
-    slots = held or sorted(alive, key=lambda slot: (len(slot), slot))[: None if s.is_formed else 1]
+    known = presumed_slots(s, recovery_of(ctx.cr))
+    running = sorted(alive, key=lambda slot: (len(slot), slot))[: None if s.is_formed else 1]
+    slots = [slot for slot in s.volumes if slot in known] or running
     return [_voter(owned, slot, ctx, tls=tls) for slot in slots]
 
 

@@ -60,6 +60,18 @@ def recovery_of(cr: Manifest) -> Recovery:
     )
 
 
+def presumed_slots(s: Situation, noted: Recovery) -> set[str]:
+    """Return the slots of all members: as some member says, else of those who voted last, else of all whose data is there.
+
+    A volume outlives a member that was removed for a while: that its data is there alone makes nobody a member.
+    """
+    if s.members:
+        return {each.slot for each in s.members}
+    held = {each.slot: each.member for each in s.volumes.values() if each.member}
+    last = {each.id for each in noted.voters}
+    return {slot for slot, member in held.items() if member in last} or set(held)
+
+
 def voters_told(s: Situation) -> list[dict[str, str]]:
     """Return the voters as a status keeps them."""
     return [{"name": each.slot or each.id, "id": each.id} for each in s.voters]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -191,7 +192,7 @@ def test_a_paused_cr_is_left_alone(cluster, eventually):
 # --- an external system ---
 
 
-def test_a_bar_is_disposed_of_only_if_somebody_approves(factory, cluster, plugin, written, eventually):
+def test_a_bar_is_disposed_of_only_if_somebody_approves(factory, daemon, cluster, plugin, written, eventually):
     machine = f"{cluster.namespace}.it"
     folder = written(cr("Candy", "it", flavor="white", sweetness=5))
     assert shown(preview(plugin, folder)) == {"keep-until-cleaned-up": "run", "sugar-0-5": "run", "make-1": "run"}
@@ -212,6 +213,7 @@ def test_a_bar_is_disposed_of_only_if_somebody_approves(factory, cluster, plugin
     eventually(lambda: ready(cluster), "the next bar is right")
     assert factory.did(machine)[2:] == [("dispose", "bar-1"), ("sugar", 9), ("make", "bar-2")]
     assert cluster.get("Candy", "it")["status"]["disposed"] == 1
+    assert re.search(r'INFO applied object=.*/dispose-bar-1" op=act .* why="dispose of bar-1, .*undone"', daemon.log)
 
     cluster.delete("Candy", "it")
     eventually(lambda: cluster.get("Candy", "it") is None, "it is gone")

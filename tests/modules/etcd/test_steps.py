@@ -73,6 +73,37 @@ def test_the_leader_stays_when_others_can_go():
     assert sorted(world.pods) == ["db-0", "db-1", "db-4"]
 
 
+def test_a_pod_of_a_member_that_was_removed_stays_away_while_nobody_answers():
+    world = formed(5)
+    world.cr["spec"]["size"] = 3
+    while "delete db-4" not in world.taken:
+        world.step()
+    world.is_unheard = True
+    world.step()
+    world.is_unheard = False
+    world.settle()
+    assert world.taken == [*leaves("db-4"), *leaves("db-3")]
+
+
+def test_pods_of_members_come_back_while_nobody_answers():
+    world = formed()
+    world.objects.pop(("Pod", "db-1"))
+    world.is_unheard = True
+    world.settle()
+    assert world.taken == ["create db-1"]
+
+
+def test_a_member_that_is_ready_but_has_no_time_to_answer_does_not_go_before_others():
+    world = formed(5)
+    world.cr["spec"]["size"] = 3
+    world.silent = {world.pods["db-2"]["metadata"]["uid"]}
+    outcome = world.ask()
+    assert not outcome.actions
+    assert condition(outcome, "Ready").reason == "MemberNotServing"
+    world.settle()
+    assert world.taken == [*leaves("db-4"), *leaves("db-3")]
+
+
 REFUSED = {
     "two minors at once": ("3.5.35", "3.7.1", "upgrade to 3.6 first"),
     "a minor back": ("3.6.16", "3.5.35", "set it to 3.6.16"),

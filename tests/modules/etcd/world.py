@@ -23,7 +23,10 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 
 class World:
-    """One cluster, from its CR on. *taken* are the sentences of all steps so far, *held* the actions that waited for approval in the last one."""
+    """One cluster, from its CR on. *taken* are the sentences of all steps so far, *held* the actions that waited for approval in the last one.
+
+    While it *is_unheard*, its members serve, but none has time to answer the module.
+    """
 
     def __init__(self, size=3, version="3.5.35", *, in_memory=False, **spec):
         pod = {} if in_memory else {"persistentVolumeClaimSpec": CLAIM}
@@ -46,6 +49,7 @@ class World:
         self.taken, self.held = [], []
         self.now, self.revisions, self.decided = NOW, {}, ""
         self.seen, self.silent = set(), set()
+        self.is_unheard = False
         self.files, self.alarms, self.compacted = {}, [], False
         self.backups_say, self.backups_fail = "", ""
         self.new = itertools.count(1)
@@ -157,7 +161,8 @@ class World:
         pods = {}
         for name, pod in self.pods.items():
             member = next((each for each in self.members if slot_of(each) == name), None)
-            up = member is not None and self.runs(member) and pod["metadata"]["uid"] not in self.silent
+            is_silent = self.is_unheard or pod["metadata"]["uid"] in self.silent
+            up = member is not None and self.runs(member) and not is_silent
             answer = (
                 {"id": member["id"], "learner": member["learner"], "cluster": self.cluster, "error": ""}
                 if up
@@ -173,8 +178,8 @@ class World:
         return {
             "members": members,
             "membership": membership(members),
-            "quorum": self.has_majority,
-            "leader": self.leader if self.has_majority else "",
+            "quorum": self.has_majority and not self.is_unheard,
+            "leader": self.leader if self.has_majority and not self.is_unheard else "",
             "answering": ",".join(answering),
             "version": self.version if answering else "",
             "pods": pods,
