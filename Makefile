@@ -53,7 +53,7 @@ test: sandbox render s3-server ## Run all tests, on a real API server and a real
 
 test-operands: sandbox s3-server ## Run the tests on pods that run as processes, etcd among them (its programs are built the first time: minutes)
 	@$(BIN)/kubectl-reconcile sandbox build --image all
-	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal tests/operands
+	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=load --maxschedchunk=1 tests/operands
 
 screenshots: $(READY) ## Take pictures of the page on the cluster of KUBECONFIG, in build/screenshots (make demo KEEP=1 runs one; SYNC=default/shop)
 	@$(BIN)/python -m tests.web.screenshots build/screenshots $(SYNC)

@@ -269,6 +269,7 @@ def test_a_daemon_that_is_killed_at_every_step_of_a_scaling_takes_each_once(inte
             assert step in way.steps, way.steps
 
 
+@pytest.mark.minutes(5)
 def test_a_daemon_that_is_killed_at_every_step_of_an_upgrade_takes_one_snapshot_first_and_loses_nobody(interrupted):
     db, way = interrupted  # noqa: F811 - of its own
     to, name = {"claimName": "backups", "image": "python"}, f"db-before-{NEW.replace('.', '-')}"

@@ -3,6 +3,8 @@
 import http.client
 import re
 
+import pytest
+
 from kubectl_reconcile.sandbox.runtime.channel import CallError
 from tests.chaos.daemon import until
 from tests.chaos.etcd.live import LiveCluster
@@ -81,6 +83,7 @@ class EtcdPromises(Promises):
         return found if len({each.get("leader", "0") for each in found} | {"0"}) == 2 else None
 
 
+@pytest.mark.minutes(11)
 def test_ten_changes_of_a_real_cluster_take_the_steps_that_were_shown(db, tmp_path):  # noqa: F811 - a fixture
     promises = EtcdPromises(db, tmp_path)
     kubectl, space = db.real.kubectl, db.real.namespace

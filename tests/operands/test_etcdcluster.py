@@ -304,6 +304,7 @@ def test_members_and_clients_talk_tls_by_certificates_that_are_named(db, tmp_pat
     assert [name for name in ("db-0", "db-1", "db-2") if real.pod(name)] == ["db-0", "db-1", "db-2"]
 
 
+@pytest.mark.minutes(5)
 def test_a_cluster_issues_its_certificates_itself_and_renews_them_while_a_client_writes(db):
     real, auto = db.real, {"auto": {"duration": "48h", "renewBefore": "1h"}}
     db.apply(TLS=auto)

@@ -269,6 +269,7 @@ def nothing_is_lost(kf):
     assert all(some == sorted(some) for some in found.values())
 
 
+@pytest.mark.minutes(9)
 def test_brokers_begin_are_upgraded_come_and_go_without_losing_a_record(kf):
     status = kf.apply(version=OLD, topics=[{"name": "orders", "partitions": 3}]).settled()
     assert (status["phase"], status["readyBrokers"], status["offlinePartitions"]) == ("Running", 3, 0)
@@ -301,6 +302,7 @@ def test_brokers_begin_are_upgraded_come_and_go_without_losing_a_record(kf):
     nothing_is_lost(kf)
 
 
+@pytest.mark.minutes(5)
 def test_brokers_that_are_killed_and_disks_that_are_lost_cost_no_record(kf):
     status = kf.apply(topics=[{"name": "orders", "partitions": 3}]).settled()
     kf.begin_writing()
@@ -327,6 +329,7 @@ OFF_3 = {"mode": "remove-brokers", "brokers": [3]}
 PAIRED = {"name": "paired", "num_partitions": -1, "replication_factor": -1, "configs": []}
 
 
+@pytest.mark.minutes(10)
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # said of how kafka-python is imported
 @pytest.mark.usefixtures("zones")
 def test_a_rebalance_moves_what_is_approved_and_takes_back_what_is_in_flight_when_it_is_stopped(kf):

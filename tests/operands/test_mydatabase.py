@@ -109,6 +109,7 @@ class Db:
         )
 
 
+@pytest.mark.minutes(4)
 def test_it_is_begun_filled_and_changed_and_its_rows_outlast_a_crash_and_a_deletion(db):
     real = db.real
     db.apply(parameters={"work_mem": "8MB"})
@@ -393,6 +394,7 @@ CUT_OFF = "alter system set primary_conninfo = ''"
 PAST = "select count(*) from rows where n < 0"
 
 
+@pytest.mark.minutes(4)
 def test_an_old_primary_with_rows_that_nobody_received_is_rewound_and_follows(db, version):
     real = db.real
     db.apply(replicas=2, failover={"delaySeconds": 1, "mode": "Approve"})

@@ -1,5 +1,7 @@
 """Backups of a MyDatabase on a real PostgreSQL, and a MyDatabase that begins with one."""
 
+import pytest
+
 from tests.operands.test_etcd_s3 import serve_s3
 from tests.operands.test_mydatabase import Db, crds, db, new_daemon, version  # noqa: F401 - fixtures
 from tests.s3_server import KEYS
@@ -81,6 +83,7 @@ def test_what_was_backed_up_to_a_volume_is_there_again_in_another_database(db): 
         each.end()
 
 
+@pytest.mark.minutes(4)
 def test_what_was_backed_up_to_a_bucket_is_there_again_in_another_database(db):  # noqa: F811 - a fixture
     serve_s3(db.real)
     db.real.apply({"kind": "Secret", "metadata": {"name": "s3-key"}, "stringData": KEYS})

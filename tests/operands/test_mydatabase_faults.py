@@ -159,6 +159,7 @@ def interrupted(real, crds, new_daemon, version, tmp_path):  # noqa: F811 - fixt
     way.close()
 
 
+@pytest.mark.minutes(10)
 def test_a_daemon_that_is_killed_at_every_step_begins_hands_over_and_fails_over_all_the_same(interrupted):
     db, way = interrupted  # noqa: F811 - of its own
     real = db.real

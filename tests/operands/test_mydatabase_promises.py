@@ -3,6 +3,8 @@
 import contextlib
 import re
 
+import pytest
+
 from tests.operands.promises import Promises
 from tests.operands.test_mydatabase import crds, db, hand_over, new_daemon, primary_of, version  # noqa: F401 - fixtures
 
@@ -46,6 +48,7 @@ def joined_from(at, promised):
     return [*promised[:at], [step for each in promised[at:] for step in each]]
 
 
+@pytest.mark.minutes(20)
 def test_thirteen_changes_of_a_real_database_take_the_steps_that_were_shown(db, tmp_path):  # noqa: F811 - a fixture
     promises, spec = DatabasePromises(db, tmp_path), {}
 
