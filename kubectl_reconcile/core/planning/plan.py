@@ -16,7 +16,7 @@ import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, TypeAlias, cast
@@ -134,7 +134,7 @@ class Change(Struct, frozen=True):
     before: Manifest | None = None
     after: Manifest | None = None
     intent: Manifest | None = None
-    fields: tuple[FieldChange, ...] = ()
+    fields: Sequence[FieldChange] = ()
     conflicts: tuple[FieldConflict, ...] = ()
     unsure: bool = False
     takeover: tuple[Mapping[str, Any], ...] = ()

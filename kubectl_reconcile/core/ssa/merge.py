@@ -25,7 +25,7 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from msgspec import Struct, field
 
@@ -38,7 +38,7 @@ from kubectl_reconcile.core.ssa.lookup import leaves_of
 from kubectl_reconcile.core.ssa.managed_fields import IGNORED_METADATA, STRIPPED, entry_of, repeats_an_owner
 from kubectl_reconcile.core.ssa.ownership import LiveObject, ownership_of
 from kubectl_reconcile.core.ssa.policy import ConflictPolicy, FieldConflict, decided
-from kubectl_reconcile.core.ssa.schema import Schema
+from kubectl_reconcile.core.ssa.schema import Schema, Type
 from kubectl_reconcile.core.ssa.typed import MergeError, fields_of, validate
 from kubectl_reconcile.core.ssa.unchanged import is_unchanged
 from kubectl_reconcile.core.ssa.verdict import FieldChange, Reason, Verdict, judged
@@ -59,19 +59,24 @@ __all__ = [
 class Merge(Struct, frozen=True):
     """What an apply would do.
 
-    *merged* is the object as the server will hold it, *intent* the body to send, *owned* the
-    fields that will be ours. *takeover* is a JSON patch to send before the apply, empty if none
-    is needed. *doubt* says why the verdict is unsure.
+    *merged* is the object as the server will hold it, *intent* the body to send. *takeover* is a
+    JSON patch to send before the apply, empty if none is needed. *doubt* says why the verdict is
+    unsure. *ours* is what `owned` returns, or, where nothing was compared, the type to read it by.
     """
 
     merged: Manifest
     intent: Manifest
-    changes: tuple[FieldChange, ...]
+    changes: Sequence[FieldChange]
     conflicts: tuple[FieldConflict, ...]
     verdict: Verdict
-    owned: FieldSet = field(default_factory=FieldSet)
+    ours: FieldSet | Type = field(default_factory=FieldSet)
     takeover: tuple[Mapping[str, Any], ...] = ()
     doubt: str = ""
+
+    @property
+    def owned(self) -> FieldSet:
+        """The fields that will be ours."""
+        return self.ours if isinstance(self.ours, FieldSet) else fields_of(self.intent, self.ours) - STRIPPED
 
 
 def three_way(
@@ -127,7 +132,7 @@ def three_way(
         changes=found.changes,
         conflicts=decision.conflicts,
         verdict=found.verdict,
-        owned=decision.outcome.owned,
+        ours=decision.outcome.owned,
         takeover=decision.owners.takeover,
         doubt=found.doubt,
     )
@@ -156,7 +161,43 @@ def _create(intent: Manifest, schema: Schema) -> Merge:
     if schema.known:
         validate(intent, schema.root)
     merged = settled(intent, schema)
-    owned = fields_of(intent, schema.root) - STRIPPED
-    leaves = ((FieldPath(path), value) for path, value in leaves_of(merged, schema.root))
-    changes = tuple(FieldChange(path, "add", None, value, Reason.GIT) for path, value in leaves if path not in STRIPPED)
-    return Merge(merged, intent, changes, (), Verdict.DIFFERENT, owned)
+    return Merge(merged, intent, Additions(merged, schema.root), (), Verdict.DIFFERENT, schema.root)
+
+
+class Additions(Sequence[FieldChange]):
+    """All fields of an object that is created, found once somebody asks: a first apply of many objects asks for none."""
+
+    __slots__ = ("_found", "_merged", "_of")
+
+    def __init__(self, merged: Manifest, of: Type) -> None:
+        self._merged, self._of = merged, of
+        self._found: tuple[FieldChange, ...] | None = None
+
+    def _all(self) -> tuple[FieldChange, ...]:
+        if self._found is None:
+            leaves = ((FieldPath(path), value) for path, value in leaves_of(self._merged, self._of))
+            self._found = tuple(
+                FieldChange(path, "add", None, value, Reason.GIT) for path, value in leaves if path not in STRIPPED
+            )
+        return self._found
+
+    @overload
+    def __getitem__(self, index: int) -> FieldChange: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[FieldChange, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> FieldChange | tuple[FieldChange, ...]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Additions | tuple) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())

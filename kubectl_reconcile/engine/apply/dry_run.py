@@ -212,7 +212,7 @@ def _blocked(change: Change, error: ApiError, hint: str = "") -> Change:
     return change.gated(blocked=change.told(str(error)) + hint)
 
 
-def _made(change: Change, kind: Kind, answer: Manifest) -> tuple[FieldChange, ...]:
+def _made(change: Change, kind: Kind, answer: Manifest) -> Sequence[FieldChange]:
     """Return the field changes that were foreseen, but for those that the server doesn't make."""
     if change.before is None:
         return change.fields
