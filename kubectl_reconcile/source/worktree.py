@@ -277,7 +277,9 @@ def _content(file: Path, most: int) -> bytes:
     """Return what is in a file; of one larger than *most* bytes, which isn't parsed, only the beginning."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe put in its place won't hold us up
     with os.fdopen(descriptor, "rb") as opened:
-        return opened.read(most + 1)
+        size = min(os.fstat(descriptor).st_size, most)
+        data = opened.read(size + 1)  # to ask for as much as there may be would set that much memory aside
+        return data if len(data) <= size else data + opened.read(most - size)
 
 
 def _blob_id(data: bytes) -> str:

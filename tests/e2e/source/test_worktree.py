@@ -69,6 +69,13 @@ def test_a_single_file_is_read_whatever_its_name(folder):
     assert list(WorktreeSource(folder / ".hidden").revision().files) == [".hidden"]
 
 
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="only Linux has files that don't say how large they are")
+def test_a_file_that_is_longer_than_it_said_is_read_to_its_end():
+    source = WorktreeSource(Path("/proc/version"))
+    (blob_id,) = source.revision().files.values()
+    assert source.read(blob_id) == Path("/proc/version").read_bytes()
+
+
 def test_a_revision_is_the_same_while_its_files_are(folder):
     write(folder, {"a.yaml": "1", "b.yaml": "2"})
     source = WorktreeSource(folder)
