@@ -6,8 +6,8 @@ be left alone. What was too much once isn't tried again for a while, since each 
 time. So many clients share one server as connections share a line.
 
 Of those who wait, *bulk*, one of very many requests for one purpose, goes last: a field that drifted isn't corrected behind a
-thousand objects that are new. While others ask for something as well, bulk has a quarter of the places: what the server is busy
-with takes its time whoever goes first.
+thousand objects that are new. While others ask for something as well, bulk has one of sixteen places: what the server is busy
+with takes its time whoever goes first, and two writes at once keep a server of two cores about as busy as eight.
 
 A request is tried again where the server or the way to it was at fault, never where it was refused.
 Tries are bounded, in number or in time, and spread out, so that clients that failed together don't come
@@ -49,8 +49,10 @@ _LONGEST_PAUSE_S = 3.0
 _COOLDOWN_S = 0.5
 _RECOVERY_S = 45.0
 _PROBE_S = 10.0
-_BULK_SHARE = 4
+_BULK_SHARE = 16
 """Of how many places bulk has one while others ask as well."""
+_BULK_LEAST = 2
+"""How many it has at least then, where there are as many."""
 _OTHERS_S = 2.0
 """For how long after a request of others they count as asking."""
 
@@ -106,7 +108,7 @@ class FlowControl:
     def _bulk_limit(self) -> int:
         """How many of them may be bulk now."""
         is_shared = self._busy > self._bulk_busy or time.monotonic() - self._others_s < _OTHERS_S
-        return max(self.limit // _BULK_SHARE, 1) if is_shared else self.limit
+        return max(self.limit // _BULK_SHARE, min(_BULK_LEAST, self.limit)) if is_shared else self.limit
 
     async def __aenter__(self) -> None:
         self._others_s = time.monotonic()

@@ -152,11 +152,12 @@ async def test_a_single_request_passes_all_the_bulk_that_waits():
     await server.answer_all([*bulk, *single])
 
 
-async def test_while_others_ask_bulk_has_a_quarter_of_the_places():
-    server, pace = Held(), FlowControl(start=8, most=8)
+@pytest.mark.parametrize(("places", "of_bulk"), [(64, 4), (32, 2), (8, 2), (2, 1)])
+async def test_while_others_ask_bulk_has_few_of_the_places(places, of_bulk):
+    server, pace = Held(), FlowControl(start=places, most=places)
     single = await server.asked(["single"], pace)
     bulk = await server.asked(bulk_names(100), pace.bulk)
-    assert server.begun == ["single", "bulk-0", "bulk-1"]
+    assert server.begun == ["single", *bulk_names(of_bulk)]
     await server.answer_all([*single, *bulk])
 
 
