@@ -105,7 +105,7 @@ def test_tls_and_passwords_come_without_losing_a_record_and_then_nobody_gets_in_
 
     pods = {number: kf.real.pod(f"kf-{number}")["metadata"]["uid"] for number in range(3)}
     before = {each["name"]: each["secretVersion"] for each in status["users"]}
-    clients.secret("kf-user-app", {"password": "another one"})
+    clients.secret("kf-user-app", {"password": "opens sesame"})
     certificate = clients.certify()
     for number in range(3):
         kf.awaited(
@@ -113,14 +113,14 @@ def test_tls_and_passwords_come_without_losing_a_record_and_then_nobody_gets_in_
         )
     kf.awaited(lambda: changed(kf, before), "the password is another one")
     assert clients.log_in("app", first) == "refused"
-    kf.awaited(lambda: clients.log_in("app", "another one") == "read", "who knows the new password gets in")
+    kf.awaited(lambda: clients.log_in("app", "opens sesame") == "read", "who knows the new password gets in")
     kf.settled()
     assert {number: kf.real.pod(f"kf-{number}")["metadata"]["uid"] for number in range(3)} == pods
-    assert "another one" not in json.dumps(kf.cr) + kf.daemon.log
+    assert "opens sesame" not in json.dumps(kf.cr) + kf.daemon.log
 
     kf.apply(topics=[TOPIC], listeners=[SECURED], users=[{"name": "web"}]).settled()
     assert clients.enter(9092) == "refused"
-    assert clients.log_in("app", "another one") == "refused"
+    assert clients.log_in("app", "opens sesame") == "refused"
     kf.awaited(lambda: clients.log_in("web", clients.password("web")) == "read", "who is new gets in")
 
 
