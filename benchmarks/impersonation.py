@@ -34,6 +34,7 @@ import psutil
 import yaml
 from msgspec.structs import replace
 
+from benchmarks.process import end_when_told
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.module.rbac import daemon_rules
 from kubectl_reconcile.engine.apply.writer import Writer
@@ -199,6 +200,7 @@ def ratio(found: Mapping[Who, Sequence[Spent]], other: Who, name: str) -> float:
 def main() -> int:
     """Measure, print, and return 1 where it is over budget."""
     objects, rounds = (int(each) for each in (*sys.argv[1:], *("1000", "15")[len(sys.argv) - 1 :]))
+    end_when_told()
     sandbox = Sandbox("bench-impersonation")
     sandbox.down()
     try:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchmarks.process import Daemon, until
+from benchmarks.process import Daemon, end_when_told, until
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import NotFound
@@ -179,7 +179,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crs", type=int, default=1000)
     parser.add_argument("--deletions", type=int, default=100)
-    asyncio.run(measured(**vars(parser.parse_args())))
+    options = parser.parse_args()
+    end_when_told()
+    asyncio.run(measured(**vars(options)))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import workloads
+from benchmarks.process import end_when_told
 from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.core.rendering.rendered import objects_of
 from kubectl_reconcile.go_programs import GoProgram
@@ -147,6 +148,7 @@ def main() -> int:
         "--cluster", action="store_true", help="measure whole commands too, on a control plane of their own"
     )
     options = parser.parse_args()
+    end_when_told()
     program.build(lambda line: print(line, file=sys.stderr))
     binaries = sandbox.build(lambda line: print(line, file=sys.stderr))
     kept = True
