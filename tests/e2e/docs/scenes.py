@@ -490,7 +490,9 @@ BEFORE: dict[str, dict[str, Callable[[World], None]]] = {
     "docs/migrating.md": {
         "kubectl reconcile sync -f manifests": without_a_daemon,
         "kubectl -n argocd patch": argo_cd,
+        "kubectl -n argocd get": argo_cd,
         "kubectl -n flux-system patch": flux,
+        "kubectl -n flux-system get": flux,
     },
     "docs/scan.md": {
         'kubectl reconcile diff shop --revision "$GITHUB_SHA"': pushed_host_ipc,
