@@ -16,6 +16,7 @@ RUN --mount=type=cache,target=/root/.cache \
       --require-hashes -r requirements-image.lock
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY kubectl_reconcile kubectl_reconcile
+COPY kubectl_reconcile_operators kubectl_reconcile_operators
 COPY crds crds
 COPY deploy deploy
 COPY examples examples

@@ -15,7 +15,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operands screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-operators screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,11 +49,11 @@ demo: $(if $(CLUSTER),$(READY),sandbox) ## See it work: git push to running pods
 	@$(BIN)/python examples/$(if $(CLUSTER),current_demo,$(if $(ETCD),etcd_demo,demo)).py $(if $(KEEP),--keep)
 
 test: sandbox render s3-server ## Run all tests, on a real API server and a real Git server
-	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operands
+	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operators/real
 
-test-operands: sandbox s3-server ## Run the tests on pods that run as processes, etcd among them (its programs are built the first time: minutes)
+test-operators: sandbox s3-server ## Run the operators' tests on real databases in pods that run as processes (their programs are built the first time: minutes)
 	@$(BIN)/kubectl-reconcile sandbox build --image all
-	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=load --maxschedchunk=1 tests/operands
+	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=load --maxschedchunk=1 tests/operators/real
 
 screenshots: $(READY) ## Take pictures of the page on the cluster of KUBECONFIG, in build/screenshots (make demo KEEP=1 runs one; SYNC=default/shop)
 	@$(BIN)/python -m tests.web.screenshots build/screenshots $(SYNC)
@@ -106,7 +106,7 @@ bench-render: sandbox render ## Measure rendering beside kustomize's library and
 	@$(BIN)/python -m benchmarks.render $(ARGS)
 
 leaks: sandbox render s3-server ## Run the tests with garbage collected after each, and fail those that leave a socket, file or process open (TESTS=tests/cluster)
-	@PYTHONTRACEMALLOC=15 $(BIN)/pytest -p tests.leaks -W error::ResourceWarning --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operands $(TESTS)
+	@PYTHONTRACEMALLOC=15 $(BIN)/pytest -p tests.leaks -W error::ResourceWarning --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operators/real $(TESTS)
 
 soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; memory flat, every drift put back
 	@$(BIN)/python -m tests.soak $(or $(MINUTES),15) $(SEED)

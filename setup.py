@@ -15,7 +15,15 @@ from setuptools.command.build_py import build_py
 
 # Manifests that people read at the top of the repository travel in the wheel as packages of data.
 DATA = {f"kubectl_reconcile.{name}": name for name in ("crds", "deploy", "examples")}
-FOUND = find_namespace_packages(include=["kubectl_reconcile*"], exclude=["*.__pycache__*"])
+FOUND = find_namespace_packages(
+    include=[
+        "kubectl_reconcile",
+        "kubectl_reconcile.*",
+        "kubectl_reconcile_operators",
+        "kubectl_reconcile_operators.*",
+    ],
+    exclude=["*.__pycache__*"],
+)
 EXAMPLES = {str(file.parent) for file in Path("examples").rglob("*.yaml")} - {"examples"}
 URLS = {"Homepage": os.environ.get("RECONCILE_HOMEPAGE"), "Download": os.environ.get("RECONCILE_RELEASE_URL")}
 PROGRAM, TAG = os.environ.get("RECONCILE_RENDER", ""), os.environ.get("RECONCILE_RENDER_TAG", "")

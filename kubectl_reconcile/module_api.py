@@ -18,16 +18,13 @@ What stands here:
 - what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`, and what to say while nobody answers: `unobserved`; which actions have run by now: `actions_done`, and which failed: `actions_failed`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`, `awaits_node`, `first_variables`;
-- volumes: `VolumeWish` with `bytes_of` and `would_shrink`, `volume_claim`, and those that an earlier custom resource of the name left: `volumes_left`;
+- volume claims that an earlier custom resource of the name left: `volumes_left`;
 - Jobs by their pods: `pods_of_job`, `container_states`, `why_waiting`, `last_words`, `shortened`;
-- backups by Jobs: `BackupStorage` with `backup_claim`, `BackupPlan` with `Every`, `due`, `Due`, `look_again_s`, `slot_suffix`, `with_missed`, `why_missed`; what happened to them: `runs_of`, `BackupRun`, `BackupProgress`, `BackupWords`, `kept`, `last_lines`, `last_success`;
-- moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, that of a spec by `schedule_of` or `schedule_if_any`, `latest_slot`, `later`, `seconds_between`;
+- moments and schedules: `CronSchedule` with `ScheduleError` and `ZoneError`, that of a spec by `schedule_of` or `schedule_if_any`, or `Every` so many seconds; `latest_slot`, `slot_suffix`, `later`, `seconds_between`;
 - asking in CEL: `CelTest` of a value of a `CelSize`, with `CelError`, `CelFault`;
 - security scans: `findings_among`, or those of a `ScanMemory` that knows what hasn't changed, by `ScanRules` (`ScanRulesError`), each a `ScanFinding` of a `ScanSeverity`, in the kinds that are `SCANNED`;
 - reports: `report_of` a `ReportScope`, from kinds that are `REPORTED`, and `markdown_of` one, or `report_texts` that are no longer than they may be; how healthy a Checkup is: `CHECKUP_HEALTH`;
-- certificates that a module issues itself: `CertificateKind`, `CertificateKinds`, `CertificateTerms`, with `OwnTls` by `own_tls_of`, the Secrets by `secret_names`, each in a `SecretState`; what is to be done by `certificate_steps` for those `Trusting`, what follows by `after_issuing`, what to tell by `renewals_told`; `trust_of`, `CertificateDo`, `CertificateAim`, `AUTHORITY`, `BACKDATED_S`, `RENEWING`;
-- what Secrets of people are worth: `SECRET_OK`, `SECRET_ABSENT`, `SECRET_EXPIRED`, `password_worth`;
-- what our own Jobs run: `IMAGE`; S3 as their place to write to: `S3Place` with `s3_place`, `check_s3`, `s3_arguments`, `s3_environment`, `s3_volumes`, `s3_mounts`, `s3_hinted`;
+- what our own Jobs run: `IMAGE`;
 - reading live objects of any shape: `health`, `Health`, `HealthStatus`, `condition_of`, `has_condition`, `labels_of`, `annotations_of`, `map_at`, `maps_in`, `text_at`, and the names of labels.
 
 Tests of modules import `kubectl_reconcile.module_testing` besides. All else may change at any time.
@@ -55,58 +52,6 @@ from kubectl_reconcile.core.module.api import (
     SilentPodError,
     module,
 )
-from kubectl_reconcile.core.module.backups.runs import (
-    BackupProgress,
-    BackupRun,
-    BackupWords,
-    kept,
-    last_lines,
-    last_success,
-    runs_of,
-)
-from kubectl_reconcile.core.module.backups.s3 import (
-    S3Place,
-    check_s3,
-    s3_arguments,
-    s3_environment,
-    s3_hinted,
-    s3_mounts,
-    s3_place,
-    s3_volumes,
-)
-from kubectl_reconcile.core.module.backups.slots import (
-    BackupPlan,
-    Due,
-    Every,
-    due,
-    look_again_s,
-    slot_suffix,
-    why_missed,
-    with_missed,
-)
-from kubectl_reconcile.core.module.backups.storage import BackupStorage, backup_claim
-from kubectl_reconcile.core.module.certifying.decision import (
-    BACKDATED_S,
-    RENEWING,
-    CertificateAim,
-    CertificateDo,
-    Trusting,
-    certificate_steps,
-    renewals_told,
-)
-from kubectl_reconcile.core.module.certifying.given import SECRET_ABSENT, SECRET_EXPIRED, SECRET_OK, password_worth
-from kubectl_reconcile.core.module.certifying.outlook import after_issuing
-from kubectl_reconcile.core.module.certifying.state import (
-    AUTHORITY,
-    CertificateKind,
-    CertificateKinds,
-    CertificateTerms,
-    OwnTls,
-    SecretState,
-    own_tls_of,
-    secret_names,
-    trust_of,
-)
 from kubectl_reconcile.core.module.inputs import (
     COMPONENT_LABEL,
     INSTANCE_LABEL,
@@ -117,6 +62,7 @@ from kubectl_reconcile.core.module.inputs import (
     Owned,
     Reads,
     Select,
+    volumes_left,
 )
 from kubectl_reconcile.core.module.jobs import (
     MOST_NESTED,
@@ -138,6 +84,7 @@ from kubectl_reconcile.core.module.outcome import (
 )
 from kubectl_reconcile.core.module.schedules import (
     CronSchedule,
+    Every,
     ScheduleError,
     ZoneError,
     later,
@@ -145,9 +92,9 @@ from kubectl_reconcile.core.module.schedules import (
     schedule_if_any,
     schedule_of,
     seconds_between,
+    slot_suffix,
 )
 from kubectl_reconcile.core.module.specs import Between, SpecError, spec_of
-from kubectl_reconcile.core.module.volumes import VolumeWish, bytes_of, volume_claim, volumes_left, would_shrink
 from kubectl_reconcile.core.module.workloads import (
     available,
     awaits_node,
@@ -182,8 +129,6 @@ from kubectl_reconcile.core.scan.namespace import SCANNED, findings_among
 from kubectl_reconcile.core.scan.rules import ScanRules, ScanRulesError
 
 __all__ = [
-    "AUTHORITY",
-    "BACKDATED_S",
     "CHECKUP_HEALTH",
     "COMPONENT_LABEL",
     "IMAGE",
@@ -192,33 +137,18 @@ __all__ = [
     "MODULE_LABEL",
     "MOST_NESTED",
     "NAME_LABEL",
-    "RENEWING",
     "REPORTED",
     "SCANNED",
-    "SECRET_ABSENT",
-    "SECRET_EXPIRED",
-    "SECRET_OK",
     "Action",
     "Answer",
-    "BackupPlan",
-    "BackupProgress",
-    "BackupRun",
-    "BackupStorage",
-    "BackupWords",
     "Between",
     "CelError",
     "CelFault",
     "CelSize",
     "CelTest",
-    "CertificateAim",
-    "CertificateDo",
-    "CertificateKind",
-    "CertificateKinds",
-    "CertificateTerms",
     "Condition",
     "Context",
     "CronSchedule",
-    "Due",
     "Every",
     "Facts",
     "Health",
@@ -227,43 +157,32 @@ __all__ = [
     "Manifest",
     "Module",
     "Outcome",
-    "OwnTls",
     "Owned",
     "PodIo",
     "PodStream",
     "PodTls",
     "Reads",
     "ReportScope",
-    "S3Place",
     "ScanFinding",
     "ScanMemory",
     "ScanRules",
     "ScanRulesError",
     "ScanSeverity",
     "ScheduleError",
-    "SecretState",
     "SeenSecret",
     "Select",
     "SilentPodError",
     "SpecError",
-    "Trusting",
-    "VolumeWish",
     "ZoneError",
     "actions_done",
     "actions_failed",
-    "after_issuing",
     "annotations_of",
     "available",
     "awaits_node",
-    "backup_claim",
-    "bytes_of",
-    "certificate_steps",
-    "check_s3",
     "condition_of",
     "container",
     "container_states",
     "deployment",
-    "due",
     "findings_among",
     "first_variables",
     "has_condition",
@@ -271,40 +190,25 @@ __all__ = [
     "in_turn",
     "is_alive",
     "is_ready",
-    "kept",
     "kept_status",
     "key_of",
     "labels_of",
-    "last_lines",
-    "last_success",
     "last_words",
     "later",
     "latest_slot",
-    "look_again_s",
     "map_at",
     "maps_in",
     "markdown_of",
     "module",
     "named",
-    "own_tls_of",
-    "password_worth",
     "pods_of_job",
-    "renewals_told",
     "report_of",
     "report_texts",
     "restricted_container",
     "restricted_pod",
-    "runs_of",
-    "s3_arguments",
-    "s3_environment",
-    "s3_hinted",
-    "s3_mounts",
-    "s3_place",
-    "s3_volumes",
     "schedule_if_any",
     "schedule_of",
     "seconds_between",
-    "secret_names",
     "service",
     "shortened",
     "slot_suffix",
@@ -312,13 +216,8 @@ __all__ = [
     "spread_over_nodes",
     "stateful_set",
     "text_at",
-    "trust_of",
     "unobserved",
     "untouched_in",
-    "volume_claim",
     "volumes_left",
-    "why_missed",
     "why_waiting",
-    "with_missed",
-    "would_shrink",
 ]

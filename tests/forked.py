@@ -247,10 +247,10 @@ def end_at_once(status: int) -> None:
 
 def import_all() -> None:
     """Import all that commands and daemons are made of."""
-    package = importlib.import_module("kubectl_reconcile")
-    for each in pkgutil.walk_packages(package.__path__, "kubectl_reconcile."):
-        if not each.name.endswith("__main__"):
-            importlib.import_module(each.name)
+    for name in ("kubectl_reconcile", "kubectl_reconcile_operators"):
+        for each in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+            if not each.name.endswith("__main__"):
+                importlib.import_module(each.name)
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""The limits that CONTRIBUTING sets to the package; who is beyond one is named there with a reason, and nobody else."""
+"""The limits that CONTRIBUTING sets to the packages; who is beyond one is named there with a reason, and nobody else."""
 
 import ast
 import functools
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "kubectl_reconcile"
+PACKAGE, OPERATORS = ROOT / "kubectl_reconcile", ROOT / "kubectl_reconcile_operators"
 FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in sorted(PACKAGE.rglob("*.py"))}
+FILES |= {path.relative_to(ROOT).as_posix(): path.read_text() for path in sorted(OPERATORS.rglob("*.py"))}
 METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -9,12 +9,7 @@ from typing import Final
 OWNED: Final[Mapping[str, tuple[str, ...]]] = {
     "candy": ("awesome.corp.com/v1", "Candy"),
     "checkup": ("checks.reconcile.dev/v1alpha1", "Checkup"),
-    "etcd": ("etcd.database.coreos.com/v1beta2", "EtcdCluster"),
-    "etcd_backup": ("etcd.database.coreos.com/v1beta2", "EtcdBackup"),
-    "etcd_restore": ("etcd.database.coreos.com/v1beta2", "EtcdRestore"),
-    "kafka": ("kafka.example.com/v1alpha1", "Kafka", "KafkaRebalance"),
     "memcached": ("cache.example.com/v1alpha1", "Memcached"),
-    "postgres": ("example.com/v1alpha1", "MyDatabase"),
     "threetierapp": ("apps.example.com/v1alpha1", "ThreeTierApp"),
     "webserver": ("demo.k8s.io/v1alpha1", "WebServer"),
 }

@@ -45,6 +45,7 @@ SPELLED = re.compile(r"(?<![\w.-])reconcile\.dev/([A-Za-z][A-Za-z-]*)")
 def _texts():
     for folder, kinds in {
         "kubectl_reconcile": (".py", ".txt"),
+        "kubectl_reconcile_operators": (".py",),
         "docs": (".md",),
         "examples": (".yaml",),
         "crds": (".yaml",),
@@ -64,9 +65,12 @@ def test_every_name_that_code_or_documentation_mentions_is_in_the_table():
 
 def test_names_are_built_in_one_place_only():
     built = re.compile(r"\{API_GROUP\}/(?!v1)")
-    assert [path.name for path in (ROOT / "kubectl_reconcile").rglob("*.py") if built.search(path.read_text())] == [
-        "annotations.py"
-    ]
+    code = (
+        path
+        for package in ("kubectl_reconcile", "kubectl_reconcile_operators")
+        for path in (ROOT / package).rglob("*.py")
+    )
+    assert [path.name for path in code if built.search(path.read_text())] == ["annotations.py"]
 
 
 def test_a_name_of_an_earlier_version_counts_and_says_what_it_is_called_now():

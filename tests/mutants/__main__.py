@@ -46,7 +46,7 @@ from tests.mutants.equivalent import reason_of
 TREE = Path(__file__).parents[2]
 CORE = Path("kubectl_reconcile/core")
 DEFAULT = ("ssa", "planning", "resources", "module", "daemon/sharding")
-BESIDES = ("benchmarks", "crds", "deploy", "examples", "setup.py", "README.md", "docs")
+BESIDES = ("kubectl_reconcile_operators", "benchmarks", "crds", "deploy", "examples", "setup.py", "README.md", "docs")
 KILLED = {
     1: "a test failed",
     2: "no test could be collected",

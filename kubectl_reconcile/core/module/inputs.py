@@ -308,3 +308,12 @@ class Context(Struct, frozen=True):
         if self.namespace and manifest["metadata"].get("namespace") != self.namespace:
             return False
         return self.selector().items() <= labels_of(manifest).items()
+
+
+def volumes_left(module: str) -> Reads:
+    """Let a custom resource of *module* see the volume claims that an earlier one of its name has left."""
+
+    def by_labels(cr: Manifest) -> Select:
+        return Select(labels=Context("", module, cr).selector())
+
+    return Reads("v1", "PersistentVolumeClaim", selector=f"{MODULE_LABEL}={module}", of=by_labels)

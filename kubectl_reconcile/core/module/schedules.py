@@ -20,6 +20,7 @@ from kubectl_reconcile.core.module.specs import SpecError
 
 _FIELDS = 5
 _ANY = "0 0 * * *"
+_ONCE = "once"
 
 
 class ScheduleError(ValueError):
@@ -76,6 +77,25 @@ class CronSchedule:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Slots at a fixed interval, counted from *since*."""
+
+    seconds: int
+    since: str
+
+    def after(self, moment: str) -> str:
+        """Return the first slot after *moment*."""
+        passed = max(0, int(seconds_between(self.since, moment) // self.seconds))
+        return later(self.since, (passed + 1) * self.seconds)
+
+    def latest(self, since: str, until: str) -> str:
+        """Return the last slot after *since* that isn't after *until*; empty if there is none."""
+        count = int(seconds_between(self.since, until) // self.seconds)
+        found = later(self.since, count * self.seconds)
+        return found if count > 0 and seconds_between(since, found) > 0 else ""
+
+
 def schedule_of(expression: str, zone: str, where: str) -> CronSchedule:
     """Return the schedule in a spec; *where* is the part of it that has ``schedule`` and ``timeZone``.
 
@@ -119,6 +139,11 @@ def latest_slot(slots: Slots, since: str, until: str) -> str:
         if start == since:
             return ""
     return slots.latest(since, until)
+
+
+def slot_suffix(slot: str) -> str:
+    """Return the suffix of the name of a slot's Job: the slot as fourteen digits."""
+    return "".join(each for each in slot if each.isdigit()) if slot else _ONCE
 
 
 def later(moment: str, seconds: float) -> str:

@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kubectl_reconcile.modules.etcd.situation import MEMBER
 from kubectl_reconcile.sandbox.runtime.channel import CallError
+from kubectl_reconcile_operators.etcd.situation import MEMBER
 from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon, unmet
 
 API = "etcd.database.coreos.com/v1beta2"

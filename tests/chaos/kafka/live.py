@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.modules.kafka.session import KafkaRefusedError, KafkaSession
-from kubectl_reconcile.modules.kafka.telling import THROTTLED, THROTTLES
 from kubectl_reconcile.sandbox.runtime.channel import CallError
+from kubectl_reconcile_operators.kafka.session import KafkaRefusedError, KafkaSession
+from kubectl_reconcile_operators.kafka.telling import THROTTLED, THROTTLES
 from tests.chaos.live import TROUBLE, LiveResource, MemberError, SocketStream, soon, unmet
 
 API = "kafka.example.com/v1alpha1"

@@ -40,8 +40,8 @@ DELAY_S = 3
 _WATCH_S = 0.5
 WRITER = """
 import asyncio, itertools, os, secrets, time
-from kubectl_reconcile.modules.postgres.server.protocol import Proof
-from kubectl_reconcile.modules.postgres.server.session import PostgresSession
+from kubectl_reconcile_operators.postgres.server.protocol import Proof
+from kubectl_reconcile_operators.postgres.server.session import PostgresSession
 class Stream:
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer

@@ -8,9 +8,9 @@ import re
 import secrets
 from typing import Any
 
-from kubectl_reconcile.modules.postgres.server.protocol import PostgresError, Proof, ProtocolError
-from kubectl_reconcile.modules.postgres.server.session import PostgresSession
 from kubectl_reconcile.sandbox.runtime.channel import CallError
+from kubectl_reconcile_operators.postgres.server.protocol import PostgresError, Proof, ProtocolError
+from kubectl_reconcile_operators.postgres.server.session import PostgresSession
 from tests.chaos.live import TROUBLE, LiveResource, MemberError, SocketStream, soon, unmet
 
 API = "example.com/v1alpha1"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubectl_reconcile.core.health.kstatus import HealthStatus
-from kubectl_reconcile.core.module.inputs import CEILINGS, Context, Owned, Reads, Select
+from kubectl_reconcile.core.module.inputs import CEILINGS, Context, Owned, Reads, Select, volumes_left
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 
 
@@ -229,3 +229,14 @@ SEEN = {
 @pytest.mark.parametrize(("of", "pod", "is_seen"), SEEN.values(), ids=SEEN)
 def test_an_object_is_seen_by_the_custom_resource_whose_labels_it_has(of, pod, is_seen):
     assert of.sees(pod) is is_seen
+
+
+def test_claims_that_an_earlier_custom_resource_of_the_name_left_are_found_and_nobody_elses():
+    def left_by(name):
+        labels = Context("", "store", an("Store", name)).labels()
+        return an("PersistentVolumeClaim", f"{name}-0", labels=labels)
+
+    reads = volumes_left("store")
+    assert reads.selector == "reconcile.dev/module=store"
+    assert reads.of(an("Store", "a")).matches(left_by("a"))
+    assert not reads.of(an("Store", "a")).matches(left_by("b"))

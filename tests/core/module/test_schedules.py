@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.core.module.schedules import (
     CronSchedule,
+    Every,
     ScheduleError,
     ZoneError,
     later,
     latest_slot,
     schedule_if_any,
     seconds_between,
+    slot_suffix,
 )
 from kubectl_reconcile.core.module.specs import SpecError
 
@@ -161,3 +163,40 @@ def test_a_spec_with_no_schedule_is_refused_by_its_field(expression, zone, field
 def test_a_spec_may_be_without_a_schedule():
     assert schedule_if_any("", "UTC", ".spec") is None
     assert schedule_if_any("30 3 * * *", "Europe/Berlin", ".spec") == CronSchedule("30 3 * * *", "Europe/Berlin")
+
+
+# --- slots at an interval -------------------------------------------------------------------------
+
+TEN_MINUTES = Every(600, "2026-11-20T12:00:00Z")
+
+EVERY = {
+    "the first one, an interval after the beginning": ("2026-11-20T12:00:00Z", "2026-11-20T12:10:00Z"),
+    "a second before it": ("2026-11-20T12:09:59Z", "2026-11-20T12:10:00Z"),
+    "not the slot itself": ("2026-11-20T12:10:00Z", "2026-11-20T12:20:00Z"),
+    "a day later": ("2026-11-21T12:34:56Z", "2026-11-21T12:40:00Z"),
+    "before the beginning: the first one": ("2026-11-20T11:00:00Z", "2026-11-20T12:10:00Z"),
+}
+
+
+@pytest.mark.parametrize(("moment", "slot"), EVERY.values(), ids=EVERY)
+def test_the_next_slot_of_an_interval(moment, slot):
+    assert TEN_MINUTES.after(moment) == slot
+
+
+LATEST_EVERY = {
+    "the beginning is no slot": ("2026-11-20T11:00:00Z", "2026-11-20T12:09:59Z", ""),
+    "nothing comes before the beginning": ("2026-11-20T09:00:00Z", "2026-11-20T11:00:00Z", ""),
+    "the first one, when it comes": ("2026-11-20T12:00:00Z", "2026-11-20T12:10:00Z", "2026-11-20T12:10:00Z"),
+    "the last of several": ("2026-11-20T12:00:00Z", "2026-11-20T13:05:00Z", "2026-11-20T13:00:00Z"),
+    "one that came a second later": ("2026-11-20T12:09:59Z", "2026-11-20T12:15:00Z", "2026-11-20T12:10:00Z"),
+    "not the one that was there already": ("2026-11-20T12:10:00Z", "2026-11-20T12:19:59Z", ""),
+}
+
+
+@pytest.mark.parametrize(("since", "until", "slot"), LATEST_EVERY.values(), ids=LATEST_EVERY)
+def test_the_latest_slot_of_an_interval(since, until, slot):
+    assert TEN_MINUTES.latest(since, until) == slot
+
+
+def test_a_slot_has_one_suffix_forever_and_a_run_without_a_slot_another():
+    assert (slot_suffix("2026-11-21T03:30:00Z"), slot_suffix("")) == ("20261121033000", "once")

@@ -1,9 +1,12 @@
-"""The demo on a cluster of one's own begins only where it can end, and says why it doesn't."""
+"""The demo on a cluster of one's own begins only where it can end, says why it doesn't, and leaves nothing there."""
 
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -46,3 +49,39 @@ def test_rights_that_are_missing_are_listed_before_anything_is_created(refused, 
     said = refused(sandbox.kubeconfig_for(f"system:serviceaccount:{namespace}:nobody"))
     assert "you may not do in this cluster what the demo needs: get customresourcedefinitions" in said
     assert said.endswith("; nothing was created\n")
+
+
+def held(cluster):
+    return cluster("get", "namespaces,customresourcedefinitions,clusterroles", "-o", "name").split()
+
+
+def test_the_demo_on_a_cluster_leaves_nothing_there_when_it_is_interrupted(own_sandbox, kubectl, tmp_path, eventually):
+    sandbox = own_sandbox()
+    cluster = kubectl.using(sandbox.kubeconfig)
+    eventually(lambda: "namespace/kube-node-lease" in held(cluster), "the cluster has made its own namespaces")
+    before, said = held(cluster), tmp_path / "said"
+    path = os.pathsep.join([str(kubectl.folder), os.environ["PATH"]])
+    with said.open("w") as out:
+        demo = subprocess.Popen(
+            [sys.executable, DEMO, "--pace=0", "--keep"],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            env={**os.environ, "PATH": path, "KUBECONFIG": str(sandbox.kubeconfig)},
+        )  # fmt: skip
+    try:
+        eventually(lambda: "daemon.log\n" in said.read_text() or demo.poll() is not None, "it has ended", timeout_s=600)
+        assert demo.poll() is None, said.read_text()
+        assert "namespace/reconcile-demo" in held(cluster)
+        [address] = re.findall(r"The page about it: (http://127.0.0.1:\S+)", said.read_text())
+        with urllib.request.urlopen(address, timeout=60) as page:  # noqa: S310 - an address of this machine
+            assert page.status == 200
+        os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
+        assert demo.wait(timeout=400) == 0
+    finally:
+        demo.kill()
+    announced, _, _ = said.read_text().partition("1. ")
+    assert re.findall(r"^  (\S+ [\w.-]+)", announced, re.MULTILINE) == [
+        "Namespace reconcile-demo",
+        "CustomResourceDefinition memcacheds.cache.example.com",
+        "CustomResourceDefinition syncs.reconcile.dev",
+    ]
+    assert held(cluster) == before, said.read_text()

@@ -19,6 +19,7 @@ from kubectl_reconcile import __version__
 from kubectl_reconcile.cli import reference
 
 ROOT = Path(__file__).parents[3]
+PACKAGES = ("kubectl_reconcile", "kubectl_reconcile_operators")
 BIN = Path(sys.executable).parent
 HOME = {name: os.environ[name] for name in ("HOME", "UV_CACHE_DIR") if name in os.environ}
 """Where packages that were fetched before are kept; tests have a home of their own."""
@@ -34,6 +35,7 @@ DATA = {
     "the page": "kubectl_reconcile/web/page/index.html",
     "what the page is drawn with": "kubectl_reconcile/web/page/vendor/preact-htm.js",
     "the mark of types": "kubectl_reconcile/py.typed",
+    "the operators": "kubectl_reconcile_operators/py.typed",
     "the program that renders": "kubectl_reconcile/source/render/reconcile-render",
     "its sources": "kubectl_reconcile/source/render/program/go.sum",
 }
@@ -103,14 +105,13 @@ def test_the_metadata_names_the_addresses_that_were_given(dist):
         assert sorted(urls) == [f"Download, {URL}", f"Homepage, {HOMEPAGE}"], wheel.name
 
 
-def test_the_wheel_for_any_platform_carries_all_that_is_no_code_and_no_program(dist):
+def test_the_wheel_for_any_platform_carries_both_packages_whole_and_no_program(dist):
     [wheel] = dist.glob("*-any.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
     wanted = {f"kubectl_reconcile/crds/{each.name}" for each in (ROOT / "crds").glob("*.yaml")}
     wanted |= {f"kubectl_reconcile/{each.relative_to(ROOT)}" for each in (ROOT / "examples").rglob("*.yaml")}
-    package = ROOT / "kubectl_reconcile"
-    data = (each for each in package.rglob("*") if each.is_file() and each.suffix not in {".py", ".pyc"})
-    wanted |= {str(each.relative_to(ROOT)) for each in data}
+    files = (each for package in PACKAGES for each in (ROOT / package).rglob("*"))
+    wanted |= {str(each.relative_to(ROOT)) for each in files if each.is_file() and each.suffix != ".pyc"}
     assert wanted - packed == set()
     assert [name for name in packed if name.endswith("/reconcile-render")] == []
 

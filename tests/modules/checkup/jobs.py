@@ -11,8 +11,8 @@ from kubectl_reconcile.core.objects import merge_conditions
 from kubectl_reconcile.module_api import Context, Owned
 from kubectl_reconcile.module_testing import outcome_of
 from kubectl_reconcile.modules.checkup import checkup
+from tests.job_pods import JobsOfModule
 from tests.modules.checkup.world import meta, service, stored
-from tests.modules.job_pods import JobsOfModule
 
 CREATED = "2026-11-20T12:00:00Z"
 RESULT = {"requests": 300, "errors": 0, "p50_ms": 1.5, "p99_ms": 8.25, "statuses": {"200": 300}}

@@ -1,0 +1,43 @@
+"""What backups are of: how they are called, and how one is checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from kubectl_reconcile_operators.backups.agent.retention import BackupNames
+
+
+class DamagedError(Exception):
+    """It is no backup, or not a whole one; the message says why."""
+
+
+class NoRoomError(Exception):
+    """The volume has no room left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A backup that was written and checked. *number* is that of its name; *sha256* is of the file as it is."""
+
+    name: str
+    number: int
+    size: int
+    sha256: str
+
+
+class BackupKind(Protocol):
+    """What backups are of."""
+
+    @property
+    def names(self) -> BackupNames:
+        """Return how they are called."""
+
+    def checked(self, file: Path, began: datetime) -> Written:
+        """Return what a file holds, having checked all of it; it isn't renamed.
+
+        Raises:
+            DamagedError: it isn't a whole backup.
+        """

@@ -1,0 +1,51 @@
+"""Volumes of stateful modules: claims that stay when their pods go, grow and never shrink.
+
+Pure: a wish and a context in, manifests out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubectl_reconcile.module_api import Context, Manifest
+
+_QUANTITY = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)([KMGTP]i|[kMGTP])?")
+_UNITS: dict[str | None, int] = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("KMGTP", 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeWish:
+    """A desired volume, such as ``10Gi``. An empty class is the cluster's default."""
+
+    size: str
+    storage_class_name: str = ""
+
+
+def bytes_of(quantity: str) -> int | None:
+    """Return how many bytes a quantity such as ``10Gi`` is, None if it isn't a quantity."""
+    found = _QUANTITY.fullmatch(quantity)
+    return int(float(found[1]) * _UNITS[found[2]]) if found else None
+
+
+def would_shrink(size: str, wanted: str) -> bool:
+    """Tell whether a volume of *size* would be made smaller by the *wanted* one; Kubernetes refuses that."""
+    return (bytes_of(size) or 0) > (bytes_of(wanted) or 0)
+
+
+def volume_claim(ctx: Context, name: str, wish: VolumeWish, size: str, noted: Mapping[str, str]) -> Manifest:
+    """Return the claim of a volume whose current size is *size* (empty if it doesn't exist yet). *noted* are its annotations; empty ones are left out."""
+    storage = size if would_shrink(size, wish.size) else wish.size
+    of_class = {"storageClassName": wish.storage_class_name} if wish.storage_class_name else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name,
+            "labels": ctx.labels(),
+            "annotations": {key: value for key, value in noted.items() if value},
+        },
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}, **of_class},
+    }

@@ -1,0 +1,13 @@
+"""Fixtures for pods that run as processes."""
+
+import pytest
+
+from tests.real_pods import _real_pods, real  # noqa: F401 - fixtures
+
+LONGEST_S = 3000
+"""What a test of real programs may take on a machine that is busy with others."""
+
+
+def pytest_itemcollected(item) -> None:
+    if not item.get_closest_marker("timeout"):
+        item.add_marker(pytest.mark.timeout(LONGEST_S))
