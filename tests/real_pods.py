@@ -10,7 +10,7 @@ import pytest
 
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.runtime.client import unavailable
-from tests.conftest import KubectlError
+from tests.kubectl import KubectlError
 
 
 @pytest.fixture(scope="session")

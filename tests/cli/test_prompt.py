@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.conftest import talking
+from tests.talking import talking
 
 ASKS = """
 import signal, sys, threading, time

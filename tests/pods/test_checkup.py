@@ -1,9 +1,11 @@
 """Checkups by Jobs that really run: load on a real server, and what a program of somebody's own leaves behind."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
-from tests.e2e.conftest import ROOT, crds, new_daemon  # noqa: F401 - fixtures
+ROOT = Path(__file__).parents[2]
 
 HEARD_OF = """
 import time, urllib.request
@@ -72,7 +74,7 @@ def serve(real, port):
 
 
 @pytest.mark.usefixtures("crds")
-def test_load_is_sent_to_a_service_and_told(real, new_daemon):  # noqa: F811 - a fixture
+def test_load_is_sent_to_a_service_and_told(real, new_daemon):
     new_daemon(real.kubectl.kubeconfig, real.namespace).start()
     serve(real, 8080)
     load = {"service": "web", "port": 8080, "path": "/?q=1", "ratePerSecond": 10, "durationSeconds": 2}
@@ -89,7 +91,7 @@ def test_load_is_sent_to_a_service_and_told(real, new_daemon):  # noqa: F811 - a
 
 
 @pytest.mark.usefixtures("crds")
-def test_the_jobs_of_the_example_run_when_they_are_asked_to(real, new_daemon):  # noqa: F811 - a fixture
+def test_the_jobs_of_the_example_run_when_they_are_asked_to(real, new_daemon):
     """But for images that stand for programs here, and for the minute of load, all is as it stands in the example."""
     new_daemon(real.kubectl.kubeconfig, real.namespace).start()
     serve(real, 80)
@@ -106,7 +108,7 @@ def test_the_jobs_of_the_example_run_when_they_are_asked_to(real, new_daemon):  
 
 
 @pytest.mark.usefixtures("crds")
-def test_a_program_leaves_its_result_as_its_last_words_or_in_a_config_map(real, new_daemon):  # noqa: F811 - a fixture
+def test_a_program_leaves_its_result_as_its_last_words_or_in_a_config_map(real, new_daemon):
     group, place = "rbac.authorization.k8s.io", {"name": "leaver"}
     rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["much-result"], "verbs": ["patch"]}
     subject = {"kind": "ServiceAccount", "name": "default", "namespace": real.namespace}

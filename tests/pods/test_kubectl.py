@@ -4,7 +4,7 @@ import re
 import subprocess
 import urllib.request
 
-from tests.conftest import talking
+from tests.talking import talking
 
 SERVER = "import http.server as h; h.ThreadingHTTPServer(('', 80), h.SimpleHTTPRequestHandler).serve_forever()"
 

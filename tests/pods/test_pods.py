@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kubectl_reconcile.sandbox.errors import SandboxError
-from tests.conftest import KubectlError
+from tests.kubectl import KubectlError
 
 SERVER = "import http.server as h; h.ThreadingHTTPServer(('', 80), h.SimpleHTTPRequestHandler).serve_forever()"
 WEB = {"image": "python", "ports": [{"name": "http", "containerPort": 80}]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conftest import KubectlError
+from tests.kubectl import KubectlError
 from tests.security.tarpit import tarpit
 
 POLICY = Path(__file__).parents[2] / "deploy" / "allowed-sources.yaml"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 
 from kubectl_reconcile.core.checkup_policy import checkup_policy
-from tests.conftest import KubectlError
-from tests.e2e.conftest import until_may
+from tests.e2e.cluster import until_may
+from tests.kubectl import KubectlError
 
 CHECKS = "checks.reconcile.dev"
 JOB = {"job": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox:1.37"}]}}}, "suspend": True}

@@ -10,7 +10,7 @@ import secrets
 
 import pytest
 
-from tests.e2e.conftest import Plugin, patiently
+from tests.e2e.program import Plugin
 from tests.security.tenants import (
     GROUP,
     VALUE,
@@ -24,6 +24,7 @@ from tests.security.tenants import (
     rule,
     said_of,
 )
+from tests.waiting import patiently
 
 PRIVILEGED = manifest(
     "v1",

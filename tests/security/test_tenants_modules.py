@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import patiently
 from tests.security.tenants import CR, MODULE, VALUE, annotated, config, manifest, owner_of_all
+from tests.waiting import patiently
 
 BOSS = owner_of_all("boss", "committer")
 

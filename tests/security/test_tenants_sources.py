@@ -15,8 +15,10 @@ import time
 import psutil
 import pytest
 
-from tests.e2e.conftest import Plugin, RefusedError, patiently
+from tests.e2e.api import RefusedError
+from tests.e2e.program import Plugin
 from tests.security.tenants import config, following, said_of
+from tests.waiting import patiently
 
 MEBIBYTE = 2**20
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import ClientSession, ClientWebSocketResponse
 
-from tests.conftest import talking
+from tests.talking import talking
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_S = 150.0

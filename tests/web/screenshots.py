@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.conftest import talking
+from tests.talking import talking
 from tests.web.browser import Tab, debugging_port, program, started, tab_of
 
 SIZES = {"light": (1280, 900), "dark": (1280, 900), "phone": (390, 844)}

@@ -7,8 +7,8 @@ import subprocess
 import urllib.request
 from urllib.parse import urlsplit
 
-from tests.conftest import talking
 from tests.forked import PROGRAM
+from tests.talking import talking
 
 
 def test_it_prints_an_address_serves_there_and_ends_by_ctrl_c(kubeconfig, namespace, crds):

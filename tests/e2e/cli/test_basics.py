@@ -18,8 +18,8 @@ from kubectl_reconcile.cli.options.output import FORMATS
 from kubectl_reconcile.cli.output import failures
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from tests import forked
-from tests.conftest import talking
 from tests.e2e.cli.terminal import on_terminal
+from tests.talking import talking
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent

@@ -7,7 +7,7 @@ import json
 import yaml
 
 from tests import forked
-from tests.e2e.conftest import until_may
+from tests.e2e.cluster import until_may
 
 
 def config_map(name: str, namespace: str = "") -> dict:

@@ -8,7 +8,8 @@ import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER
-from tests.e2e.conftest import Followed, until_may
+from tests.e2e.cluster import until_may
+from tests.e2e.followed import Followed
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from tests import forked
-from tests.e2e.conftest import patiently, until_may
+from tests.e2e.cluster import until_may
+from tests.waiting import patiently
 
 BIN = Path(sys.executable).parent
 

@@ -12,7 +12,7 @@ from kubectl_reconcile.cli.verbs.change import grant as declared
 from kubectl_reconcile.core.planning.rights.grant import DAEMON
 from kubectl_reconcile.core.planning.rights.needs import Sensitive
 from tests.e2e.cli.terminal import on_terminal
-from tests.e2e.conftest import until_may
+from tests.e2e.cluster import until_may
 
 RBAC = "rbac.authorization.k8s.io"
 READING = {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["get", "list", "watch"]}

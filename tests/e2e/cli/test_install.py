@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.conftest import until_may
+from tests.e2e.cluster import until_may
 
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "system:serviceaccount:reconcile-system:kubectl-reconcile"

@@ -13,9 +13,9 @@ import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from tests import forked
-from tests.conftest import talking
-from tests.e2e.conftest import until_may
+from tests.e2e.cluster import until_may
 from tests.lines import line_to
+from tests.talking import talking
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.conftest import patiently, until_may
+from tests.e2e.cluster import until_may
+from tests.waiting import patiently
 
 CRDS = Path(__file__).parents[3] / "crds"
 RANDOM = {"uid", "resourceVersion", "creationTimestamp", "clusterIP", "clusterIPs", "ipFamilies", "managedFields"}

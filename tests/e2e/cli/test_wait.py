@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from tests.conftest import talking
-from tests.e2e.conftest import patiently
+from tests.talking import talking
+from tests.waiting import patiently
 
 CLAIM = {
     "apiVersion": "v1",

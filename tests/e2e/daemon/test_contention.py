@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.conftest import KubectlError
+from tests.kubectl import KubectlError
 
 
 class Rival:

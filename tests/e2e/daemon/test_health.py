@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.e2e.conftest import patiently
+from tests.waiting import patiently
 
 pytestmark = pytest.mark.usefixtures("daemon")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+from pathlib import Path
 
 import pytest
 
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from tests.e2e.conftest import ROOT
+
+ROOT = Path(__file__).parents[3]
 
 
 def colour(cluster, name="web"):

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from tests.e2e.conftest import PATIENCE_S
 from tests.lines import line_to
+from tests.waiting import PATIENCE_S
 
 SYNCS = 6
 # Nobody takes over from anybody within the time of a test.

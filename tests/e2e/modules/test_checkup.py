@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.e2e.conftest import ROOT, until_may
+from tests.e2e.cluster import until_may
 from tests.e2e.domains import condition
+
+ROOT = Path(__file__).parents[3]
 
 
 def checkup(**spec):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.conftest import KubectlError
 from tests.e2e.domains import condition
+from tests.kubectl import KubectlError
 
 API = "kafka.example.com/v1alpha1"
 WRONG = {

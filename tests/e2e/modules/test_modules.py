@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from kubectl_reconcile.module_api import restricted_container, restricted_pod
-from tests.conftest import KubectlError
 from tests.e2e.domains import ROOT, as_promised, bar, children, condition, cr, preview, promised, ready, shown
+from tests.kubectl import KubectlError
 
 IMAGE, NEWER = "nginx:1.28", "nginx:1.29"
 TIERS = {"frontend": {"image": IMAGE}, "backend": {"image": IMAGE, "replicas": 2}, "database": {"image": "postgres:17"}}

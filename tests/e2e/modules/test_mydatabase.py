@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.conftest import KubectlError
-from tests.e2e.conftest import crds  # noqa: F401 - a fixture
+from tests.kubectl import KubectlError
 
 SPEC = {"version": 17, "storage": {"size": "2Gi"}}
 REFUSED = {
@@ -24,7 +23,7 @@ CHANGES = {
 
 
 @pytest.fixture
-def applied(kubectl, namespace, crds):  # noqa: F811 - a fixture
+def applied(kubectl, namespace, crds):
     def apply(**spec):
         metadata = {"name": "db", "namespace": namespace}
         kubectl.apply(

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.scan.pod_security import CONTROLS, Profile, violations
-from tests.e2e.conftest import RefusedError
+from tests.e2e.api import RefusedError
 
 REASONS = {
     "windowsHostProcess": "hostProcess",

@@ -37,8 +37,8 @@ from kubectl_reconcile.source.git import (
     SourceError,
     SourceFault,
 )
-from tests.conftest import talking
 from tests.e2e.ssh_host import private
+from tests.talking import talking
 
 SECRET = "s3cr3t-t0ken"
 MAIN = Ref.of(branch="main")

@@ -16,7 +16,7 @@ import yaml
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from tests.chaos.live import soon
-from tests.e2e.conftest import Daemon
+from tests.e2e.program import Daemon
 
 _WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 _PARTS = ("pods", "persistentvolumeclaims", "jobs", "etcdbackups")

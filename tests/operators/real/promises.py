@@ -8,7 +8,7 @@ import subprocess
 
 from kubectl_reconcile.core.module.workloads import is_ready
 from kubectl_reconcile.core.objects import controller_of
-from tests.e2e.conftest import PROGRAM
+from tests.forked import PROGRAM
 
 UNHEARD = re.compile("ready, but silent|can't be observed")
 

@@ -4,7 +4,6 @@ import pytest
 
 from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.images.image import ImageError
-from tests.e2e.conftest import crds, new_daemon  # noqa: F401 - fixtures
 
 LOGS_IN = """
 ask() { PGPASSWORD=$DATABASE_PASSWORD psql -h "$DATABASE_HOST" -p "$DATABASE_PORT" -U "$DATABASE_USER" -d "$DATABASE_NAME" -Atqc "$1"; }
@@ -22,7 +21,7 @@ def version() -> int:
 
 
 @pytest.mark.usefixtures("crds")
-def test_the_backend_logs_in_with_what_it_is_told(real, new_daemon, version):  # noqa: F811 - a fixture
+def test_the_backend_logs_in_with_what_it_is_told(real, new_daemon, version):
     new_daemon(real.kubectl.kubeconfig, real.namespace).start()
     database = {"engine": "MyDatabase", "version": version, "storage": {"size": "1Gi"}}
     spec = {"database": database, "backend": {"image": "system"}, "frontend": {"image": "system"}}
