@@ -43,7 +43,7 @@ from kubectl_reconcile.core.ssa.merge import MergeError, Verdict, three_way
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
 from kubectl_reconcile.modules import memcached, threetierapp, webserver
-from tests.core.ssa.test_built_in_kinds import SCHEMAS
+from tests.core.ssa.built_in_schemas import SCHEMAS
 from tests.odd_json import KINDS, objects, statuses, values
 
 ODD = {

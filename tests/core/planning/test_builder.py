@@ -24,7 +24,7 @@ from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 from kubectl_reconcile.modules.memcached import memcached
 from tests.core.planning.changes import a_change
-from tests.core.planning.test_plan import KINDS, MEMCACHED, SHOP, cache, inputs_of, live, plan, written
+from tests.core.planning.shop import KINDS, MEMCACHED, SHOP, cache, inputs_of, live, plan, written
 
 MAP = KINDS[GroupVersionKind("", "v1", "ConfigMap")]
 

@@ -14,7 +14,7 @@ from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, member
 from kubectl_reconcile.core.resources.sync import SYNC, DeleteLimit, Sync
 from tests.core.planning.changes import known
-from tests.core.planning.test_plan import KINDS, NOW, SHOP, SHOP_ID, live, written
+from tests.core.planning.shop import KINDS, NOW, SHOP, SHOP_ID, live, written
 
 CONFIG_MAP = GroupKind("", "ConfigMap")
 ENTRY = {

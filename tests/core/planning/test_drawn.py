@@ -7,7 +7,7 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.rendering.unstable import DRAWN_LATER, drawn_between, with_placeholders
-from tests.core.planning.test_members import live, only, plan, service
+from tests.core.planning.services import live, only, plan, service
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\n%s"
 

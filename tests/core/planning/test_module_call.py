@@ -10,8 +10,8 @@ from kubectl_reconcile.core.objects import GroupKind, ObjectRef, Severity
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.module_call import Parent, children_of, is_recalled, owned_view
 from kubectl_reconcile.core.planning.snapshot import Objects
-from tests.core.planning.test_children import CACHE, KINDS, REF, a_module, cache, child, conditions, live, plan, wants
-from tests.core.planning.test_plan import inputs_of
+from tests.core.planning.family import CACHE, KINDS, REF, a_module, cache, child, conditions, live, plan, wants
+from tests.core.planning.shop import inputs_of
 
 PLACE = "Cache.example.com shop/web"
 FIRST = child("a")

@@ -11,7 +11,7 @@ from kubectl_reconcile.core.planning.planner import build_removal
 from kubectl_reconcile.core.planning.prune import holders_of, parted, without_rights
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, member
 from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
-from tests.core.planning.test_plan import KINDS, built_in, cache, inputs_of, live, plan
+from tests.core.planning.shop import KINDS, built_in, cache, inputs_of, live, plan
 
 
 def test_what_holds_a_sync_goes_last_and_by_itself():

@@ -6,7 +6,7 @@ from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.resources.applyset import applyset_id
 from kubectl_reconcile.core.resources.sync import Sync
-from tests.core.planning.test_plan import SHOP, cache, config, hook, inputs_of, live, plan, written
+from tests.core.planning.shop import SHOP, cache, config, hook, inputs_of, live, plan, written
 
 OTHER = Sync(name="other", namespace="shop")
 AWAY = Sync(name="web", namespace="bar")

@@ -10,7 +10,7 @@ from kubectl_reconcile.core.scan.memory import ScanMemory
 from kubectl_reconcile.core.scan.namespace import findings_among
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.core.scan.rules import Exclusion, ScanRules
-from tests.core.scan.test_outlook import NAMESPACES
+from tests.core.scan.namespaces import NAMESPACES
 from tests.modules.checkup.world import deployment, meta, pod_of, role, service
 
 BASELINE, RESTRICTED = ScanRules(Profile.BASELINE), ScanRules(Profile.RESTRICTED)

@@ -17,7 +17,8 @@ from kubectl_reconcile.core.scan.outlook import (
 )
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.core.scan.rules import Exclusion, ScanRules
-from tests.modules.checkup.world import SOUND, deployment, meta, pod_of, service
+from tests.core.scan.namespaces import NAMESPACES, of_template
+from tests.modules.checkup.world import deployment, meta, pod_of, service
 from tests.modules.checkup.world import role as a_role
 
 ROLE = ObjectRef("rbac.authorization.k8s.io", "Role", "shop", "web")
@@ -148,31 +149,6 @@ def test_checkups_are_asked_as_they_are_after_the_plan():
     }  # fmt: skip
 
 
-def of_template(name, kind, hazard):
-    """A Job, a CronJob, or a Checkup that runs a Job of somebody's own."""
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [SOUND], **hazard}}
-    api, spec = {
-        "Job": ("batch/v1", {"template": template}),
-        "CronJob": ("batch/v1", {"jobTemplate": {"spec": {"template": template}}}),
-        "Checkup": (CHECKUP.api_version, {"job": {"template": template}}),
-    }[kind]
-    return {"apiVersion": api, "kind": kind, "metadata": meta(name), "spec": spec}
-
-
-NAMES = st.sampled_from(["a", "b", "c"])
-HAZARDS = st.sampled_from([{}, {"hostPID": True}])
-OBJECTS = st.one_of(
-    st.builds(of_template, NAMES, st.sampled_from(["Job", "CronJob", "Checkup"]), HAZARDS),
-    st.builds(lambda maker, name, hazard: pod_of("Deployment", maker, name, **hazard), NAMES, NAMES, HAZARDS),
-    st.builds(a_role, st.sampled_from(["*", "get", "bind"]), name=NAMES),
-    st.builds(service, NAMES, selector=st.fixed_dictionaries({"app": NAMES})),
-    st.builds(
-        deployment,
-        NAMES,
-        pod=HAZARDS,
-        readinessProbe=st.sampled_from([None, {"tcpSocket": {"port": 80}}]),
-    ),
-)
 WILD = {"Job": ".spec.template.spec.hostPID", "CronJob": ".spec.jobTemplate.spec.template.spec.hostPID", "Checkup": ".spec.job.template.spec.hostPID"}  # fmt: skip
 
 
@@ -192,7 +168,6 @@ def test_what_a_module_would_make_counts_and_is_told_with_the_module():
     assert told(in_shop([change(Op.CREATE, after=cr), made], [])) == ([("rights-wildcard", "memcached")], [])
 
 
-NAMESPACES = st.lists(OBJECTS, max_size=6).map(lambda objects: {ObjectRef.of(each): each for each in objects})
 RULES = st.builds(
     ScanRules,
     st.sampled_from(Profile),

@@ -8,77 +8,16 @@ from kubectl_reconcile.core.objects import GroupVersionKind
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
 from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, IgnoreRule, Reason, Verdict, three_way
-from kubectl_reconcile.core.ssa.schema import schemas_of_document
 from kubectl_reconcile.core.ssa.typed import fields_of
-
-TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
-METADATA = {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
-TOLERATION = {"type": "object", "properties": {"key": TEXT, "operator": TEXT}}
-PORT = {
-    "type": "object",
-    "properties": {"name": TEXT, "port": NUMBER, "protocol": {"type": "string", "default": "TCP"}},
-}
-SPECS = {
-    "Service": {
-        "type": {"type": "string"},
-        "ports": {
-            "type": "array",
-            "items": PORT,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["port", "protocol"],
-        },
-        "selector": {"type": "object", "additionalProperties": TEXT, "x-kubernetes-map-type": "atomic"},
-        "strategy": {"type": "object", "default": {}, "properties": {"type": TEXT, "size": NUMBER}},
-        "labels": {"type": "object", "additionalProperties": TEXT},
-    },
-    "Pod": {
-        "tolerations": {"type": "array", "items": TOLERATION, "x-kubernetes-list-type": "atomic"},
-        "others": {"type": "array", "items": TOLERATION, "x-kubernetes-list-type": "atomic"},
-    },
-}
-META = {
-    "type": "object",
-    "properties": {
-        "name": TEXT,
-        "namespace": TEXT,
-        "resourceVersion": TEXT,
-        "labels": {"type": "object", "additionalProperties": TEXT},
-        "annotations": {"type": "object", "additionalProperties": TEXT},
-    },
-}
-
-
-def described(kind, **properties):
-    return {
-        "type": "object",
-        "properties": {"apiVersion": TEXT, "kind": TEXT, "metadata": METADATA, **properties},
-        "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": kind}],
-    }
-
-
-DOCUMENT = {
-    "paths": {},
-    "components": {
-        "schemas": {
-            "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": META,
-            **{
-                f"io.k8s.api.core.v1.{kind}": described(kind, spec={"type": "object", "properties": fields})
-                for kind, fields in SPECS.items()
-            },
-            "io.k8s.api.core.v1.Namespace": described("Namespace"),
-            "io.k8s.api.core.v1.Secret": described(
-                "Secret",
-                data={"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
-                stringData={"type": "object", "additionalProperties": TEXT},
-            ),
-        }
-    },
-}
-SCHEMAS = schemas_of_document(DOCUMENT)
+from tests.core.ssa.built_in_schemas import SCHEMAS
 
 
 def schema_of(manifest):
     return SCHEMAS[GroupVersionKind.of(manifest)]
+
+
+def fields(manifest):
+    return fields_of(manifest, schema_of(manifest).root) - STRIPPED
 
 
 def built_in(kind, **content):
@@ -87,10 +26,6 @@ def built_in(kind, **content):
 
 def service(**spec):
     return built_in("Service", spec=spec)
-
-
-def fields(manifest):
-    return fields_of(manifest, schema_of(manifest).root) - STRIPPED
 
 
 def ours(manifest):

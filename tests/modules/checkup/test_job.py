@@ -10,7 +10,7 @@ import yaml
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.module_testing import asked
 from kubectl_reconcile.modules.checkup.job import MOST_BYTES
-from tests.core.report.test_report import sync
+from tests.core.report.syncs import sync
 from tests.modules.checkup.jobs import Jobs
 from tests.modules.checkup.world import meta
 

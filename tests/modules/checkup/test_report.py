@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.module_testing import asked
-from tests.core.report.test_report import WORDS, at_its_worst, entry, sync
+from tests.core.report.syncs import WORDS, at_its_worst, entry, sync
 from tests.modules.checkup.jobs import Jobs
 from tests.modules.checkup.world import deployment
 

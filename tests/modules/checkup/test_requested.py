@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.report.test_report import sync
+from tests.core.report.syncs import sync
 from tests.modules.checkup.jobs import CREATED, WEB, Jobs
 from tests.modules.checkup.world import World, role
 
