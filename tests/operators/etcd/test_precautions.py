@@ -11,9 +11,8 @@ from kubectl_reconcile_operators.etcd import EtcdCluster
 from kubectl_reconcile_operators.etcd.precautions import before_deletion, before_upgrade
 from kubectl_reconcile_operators.etcd.spec import EtcdVersion, cluster_spec
 from kubectl_reconcile_operators.etcd_backup.spec import backup_spec
-from tests.operators.etcd.test_preview import TO, foreseen
-from tests.operators.etcd.test_steps import formed, joins
-from tests.operators.etcd.world import World, condition, tag
+from tests.operators.etcd.foreseen import TO, foreseen
+from tests.operators.etcd.world import World, condition, formed, joins, tag
 
 BACKUP = "db-before-3-6-16"
 ROLLED = ["delete db-1", "create db-1", "delete db-2", "create db-2", "move-leader db-1", "delete db-0", "create db-0"]

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.core.module.call import check_purity
 from kubectl_reconcile.module_api import later
-from tests.operators.etcd.test_preview import foreseen
-from tests.operators.etcd.test_steps import formed, joins
-from tests.operators.etcd.world import condition, slot_of
+from tests.operators.etcd.foreseen import foreseen
+from tests.operators.etcd.world import condition, formed, joins, slot_of
 
 ALONE_AND_BACK = ["delete db-0", "create db-0", "delete db-0", "create db-0"]
 

@@ -6,18 +6,7 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.core.module.call import check_purity
 from kubectl_reconcile.core.module.specs import SpecError
-from tests.operators.etcd.world import World, condition, slot_of, tag
-
-
-def formed(size=3, **spec):
-    world = World(size, **spec)
-    world.settle()
-    world.taken.clear()
-    return world
-
-
-def joins(slot):
-    return [f"add {slot}", f"create {slot}", f"promote {slot}"]
+from tests.operators.etcd.world import World, condition, formed, joins, slot_of, tag
 
 
 def leaves(slot, *, volume=True):

@@ -20,7 +20,7 @@ from kubectl_reconcile_operators.certificates.keys.kept import facts_of, values_
 from kubectl_reconcile_operators.etcd.spec import AutoTls, cluster_spec
 from kubectl_reconcile_operators.etcd.steps import ON_SECRETS
 from kubectl_reconcile_operators.etcd.tls.driver import wish_of
-from tests.operators.etcd.test_preview import foreseen
+from tests.operators.etcd.foreseen import foreseen
 from tests.operators.etcd.world import World, condition
 
 AUTO = {"duration": "2160h", "renewBefore": "720h", "authorityDuration": "8760h"}

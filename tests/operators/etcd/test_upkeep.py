@@ -6,9 +6,8 @@ from kubectl_reconcile.core.module.call import check_purity
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.module_api import later
 from kubectl_reconcile_operators.etcd.upkeep import is_worth_it
-from tests.operators.etcd.test_preview import foreseen
-from tests.operators.etcd.test_steps import formed, joins
-from tests.operators.etcd.world import condition
+from tests.operators.etcd.foreseen import foreseen
+from tests.operators.etcd.world import condition, formed, joins
 
 QUOTA = {"quotaBackendBytes": 64 << 20}
 NIGHTLY = {"schedule": "0 14 * * *"}

@@ -368,3 +368,14 @@ def tag(pod):
 
 def condition(outcome, type_):
     return next((each for each in outcome.conditions if each.type == type_), None)
+
+
+def formed(size=3, **spec):
+    world = World(size, **spec)
+    world.settle()
+    world.taken.clear()
+    return world
+
+
+def joins(slot):
+    return [f"add {slot}", f"create {slot}", f"promote {slot}"]

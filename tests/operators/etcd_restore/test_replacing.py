@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_reconcile.module_testing import asked
-from tests.operators.etcd.test_steps import joins
-from tests.operators.etcd.world import World
-from tests.operators.etcd_restore.test_preview import foreseen
-from tests.operators.etcd_restore.test_restore import condition
-from tests.operators.etcd_restore.world import FILE, LINE, RestoreWorld, a_backup, a_restore, seed_of
+from tests.operators.etcd.world import World, joins
+from tests.operators.etcd_restore.foreseen import foreseen
+from tests.operators.etcd_restore.world import FILE, LINE, RestoreWorld, a_backup, a_restore, condition, seed_of
 
 ENDED = ["delete db-0", "delete db-1", "delete db-2", "put aside", "create again-restore", "create db-3"]
 

@@ -11,13 +11,9 @@ from kubectl_reconcile.module_testing import asked
 from kubectl_reconcile_operators.etcd.spec import cluster_spec
 from kubectl_reconcile_operators.etcd_restore.spec import restore_spec
 from tests.operators.etcd.world import World
-from tests.operators.etcd_restore.world import FILE, LINE, RestoreWorld, a_backup, a_restore
+from tests.operators.etcd_restore.world import FILE, LINE, RestoreWorld, a_backup, a_restore, condition
 
 GROWN = ["add db-1", "create db-1", "promote db-1", "add db-2", "create db-2", "promote db-2"]
-
-
-def condition(outcome, type_="Ready"):
-    return next((each for each in outcome.conditions if each.type == type_), None)
 
 
 def test_a_cluster_begins_with_its_backup_and_grows():

@@ -194,3 +194,7 @@ class RestoreWorld(World):
     def _all(self):
         """Everything that a pass may change."""
         return copy.deepcopy([len(self.taken), self.facts(), self.cr.get("status"), self.restore, self.jobs])
+
+
+def condition(outcome, type_="Ready"):
+    return next((each for each in outcome.conditions if each.type == type_), None)

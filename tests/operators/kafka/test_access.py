@@ -11,9 +11,8 @@ from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile_operators.kafka.access.listeners import client_data, in_effect
 from kubectl_reconcile_operators.kafka.spec import kafka_spec
 from tests.operators.kafka.access import AccessWorld, listeners_of
-from tests.operators.kafka.test_preview import foreseen
-from tests.operators.kafka.test_steps import condition
-from tests.operators.kafka.world import a_cr
+from tests.operators.kafka.foreseen import foreseen
+from tests.operators.kafka.world import a_cr, condition
 
 PLAIN = {"name": "plain"}
 TLS = {"name": "tls", "port": 9094, "tls": {"secretName": "kf-tls"}}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubectl_reconcile.core.module.call import outcome_of
 from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile_operators.kafka import Kafka, driver
-from tests.operators.kafka.test_answers import NO_ID, Broker, a_broker, a_page, configured, log_dir, some
+from tests.operators.kafka.broker import NO_ID, Broker, a_broker, a_page, configured, log_dir, some
 from tests.operators.kafka.world import CERTIFIED, NOW, World
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # said of how kafka-python is imported

@@ -7,7 +7,7 @@ import pytest
 from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile_operators.kafka import driver
 from kubectl_reconcile_operators.kafka.session import KafkaRefusedError
-from tests.operators.kafka.test_answers import Broker, some
+from tests.operators.kafka.broker import Broker, some
 from tests.operators.kafka.world import a_cr
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # said of how kafka-python is imported

@@ -12,7 +12,7 @@ from kubectl_reconcile_operators.backups.agent.kinds import DamagedError
 from kubectl_reconcile_operators.postgres.agent.__main__ import main
 from kubectl_reconcile_operators.postgres.agent.archive import COPIES, archived, content_of, unpacked
 from kubectl_reconcile_operators.postgres.spec import database_spec
-from tests.job_pods import of_job
+from tests.operators.postgres.backup_jobs import FILE, end, fill, jobs
 from tests.operators.postgres.planned import inputs_of, planned
 from tests.operators.postgres.world import World, uid_of
 
@@ -20,8 +20,6 @@ NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
 TARGET = {"persistentVolumeClaim": {"claimName": "backups"}}
 NIGHTLY = {"schedule": "30 3 * * *", "target": TARGET}
 AT_ONCE = {"immediate": True, "target": TARGET}
-FILE = "20261123T030000Z-t1.tar.gz"
-SAID = json.dumps({"file": f"db/{FILE}", "sizeBytes": 4711, "sha256": "ab" * 32, "timeline": 1})
 
 
 def a_world(**spec):
@@ -31,27 +29,6 @@ def a_world(**spec):
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "backups", "namespace": "shop"}}
     ]
     return world
-
-
-def jobs(world):
-    return sorted(name for kind, name in world.objects if kind == "Job")
-
-
-def end(world, name, message=SAID, *, container="keep", kind="Complete"):
-    """Let a Job end, with what its pod said last."""
-    job = world.objects["Job", name]
-    job["status"] = {"conditions": [{"type": kind, "status": "True", "lastTransitionTime": world.now}]}
-    code = 0 if kind == "Complete" else 1
-    state = {"name": container, "state": {"terminated": {"exitCode": code, "message": message}}}
-    where = "containerStatuses" if container in {"keep", "begin"} else "initContainerStatuses"
-    world.others.append(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"{name}-x", "namespace": "shop", **of_job(job)},
-            "status": {where: [state]},
-        }
-    )
 
 
 def condition(outcome, type_="BackupHealthy"):
@@ -337,16 +314,6 @@ def restored_world(**more):
     return a_world(
         bootstrap={"fromBackup": {"database": "shop", "persistentVolumeClaim": {"claimName": "backups"}, **more}}
     )
-
-
-def fill(world):
-    disk = uid_of(world.claim("db-0"))
-    old = {"postgres": {}, "replicator": {"login": True, "password": "old", "replication": True}}
-    world.disks[disk] = {
-        "system": "6000", "roles": old, "databases": {}, "slots": set(), "rows": [1, 2], "marks": [], "timeline": 1, "forks": {},
-        "checkpointed": 1, "half": False, "password": world.secrets["db-superuser"],
-    }  # fmt: skip
-    end(world, "db-restore", container="begin")
 
 
 def test_a_database_begins_with_a_backup_and_no_pod_is_there_before_its_volume_is_filled():

@@ -7,8 +7,8 @@ import pytest
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile_operators.postgres.bootstrap.spec import InitdbWish
 from kubectl_reconcile_operators.postgres.spec import database_spec, secrets_named
-from tests.operators.postgres.test_backup import end, fill, jobs
-from tests.operators.postgres.test_preview import foreseen
+from tests.operators.postgres.backup_jobs import end, fill, jobs
+from tests.operators.postgres.foreseen import foreseen
 from tests.operators.postgres.world import World, condition, ended
 
 PLAIN = "--encoding=UTF8 --locale=C.UTF-8 --wal-segsize=16 --data-checksums"

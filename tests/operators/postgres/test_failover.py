@@ -7,30 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.module.action_journal import is_approved
-from tests.operators.postgres.test_handover import befall, disk, stopped
-from tests.operators.postgres.test_preview import foreseen, is_part
+from tests.operators.postgres.faults import befall_worse, disk, formed, lost, stopped
+from tests.operators.postgres.foreseen import foreseen, is_part
 from tests.operators.postgres.world import World, condition, uid_of
-
-AUTOMATIC = {"delaySeconds": 30}
-
-
-def formed(**failover):
-    world = World(replicas=3, failover={**AUTOMATIC, **failover})
-    world.settle()
-    world.write("first")
-    world.run()
-    world.taken.clear()
-    return world
-
-
-def lost(world):
-    """The primary's server ends, and none starts on its volume."""
-    world.broken.add("db-0")
-    world.kill("db-0")
-    world.settle()
-    assert world.taken == ["delete db-0", "create db-0"]
-    world.taken.clear()
-    return world
 
 
 def test_a_primary_that_comes_back_in_time_stays_it():
@@ -373,13 +352,3 @@ def test_whatever_happens_never_do_two_take_writes_and_one_does_in_the_end(fault
         world.settle(120)
         world.later(60)
     assert world.write("last")
-
-
-def befall_worse(world, fault, slot):
-    if fault == "heal":
-        world.broken.clear()
-    elif fault == "break" and slot in world.pods:
-        world.broken.add(slot)
-        world.kill(slot)
-    else:
-        befall(world, fault, slot)

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.operators.postgres.faults import ASKED, asked, befall, disk, stopped
 from tests.operators.postgres.world import HANDOVER, QUICK, World, condition, lsn, place, uid_of
-
-ASKED = "example.com/switchover-to"
 
 
 def formed(replicas=3, *, tells_end=False, **spec):
@@ -17,20 +16,6 @@ def formed(replicas=3, *, tells_end=False, **spec):
     world.run()
     world.taken.clear()
     return world
-
-
-def asked(world, to="db-1"):
-    world.cr["metadata"].setdefault("annotations", {})[ASKED] = to
-    return world
-
-
-def disk(world, slot):
-    return world.disks[uid_of(world.claim(slot))]
-
-
-def stopped(world, slot):
-    """The server of a pod is stopped for a while, and answers nobody."""
-    world.broken.add(slot)
 
 
 def test_a_switchover_that_somebody_asks_for_loses_nothing():
@@ -338,15 +323,3 @@ def test_whatever_happens_meanwhile_no_acknowledged_row_is_lost(faults, to, tell
     assert disk(world, world.primary["name"])["rows"] == [*rows, "last"]
     assert world.role(world.primary["name"]) == "primary"
     assert condition(world.ask(), "Ready").status == "True"
-
-
-def befall(world, fault, slot):
-    if slot not in world.pods:
-        return
-    if fault == "kill":
-        world.kill(slot)
-    elif fault == "delete":
-        world.delete("Pod", slot)
-        world.run()
-    elif fault == "stop":
-        stopped(world, slot)

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.operators.postgres.test_failover import befall_worse, formed, lost
-from tests.operators.postgres.test_handover import disk
-from tests.operators.postgres.test_preview import foreseen, is_part
-from tests.operators.postgres.world import World, condition, ended
+from tests.operators.postgres.faults import befall_worse, disk, formed, lost
+from tests.operators.postgres.foreseen import foreseen, is_part
+from tests.operators.postgres.world import World, begun, condition, ended
 
 TAKEN_OVER = ["delete db-0", "promote db-1", "checkpoint db-1", "create db-0"]
 REPLACED = ["make-slot db_3", "create db-3"]
@@ -20,11 +19,6 @@ def left_behind(**failover):
     lost(world)
     world.later(30)
     return world
-
-
-def begun(world, slot):
-    env = world.pods[slot]["spec"]["initContainers"][0]["env"]
-    return next(each["value"] for each in env if each["name"] == "BEGIN")
 
 
 def noted(world, slot):

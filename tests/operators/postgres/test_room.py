@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.operators.postgres.test_handover import asked, disk
+from tests.operators.postgres.faults import asked, disk
 from tests.operators.postgres.world import NO_ROOM, World, condition
 
 TOLD = "the volume of db-0, the primary, is full (1Gi); nothing can be written until there is room (hint: set .spec.storage.size to more than 1Gi)"

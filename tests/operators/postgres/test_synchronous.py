@@ -5,11 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_reconcile_operators.postgres.membership import Quorum
-from tests.operators.postgres.test_failover import befall_worse
-from tests.operators.postgres.test_handover import disk
-from tests.operators.postgres.test_preview import foreseen, is_part
-from tests.operators.postgres.test_rejoin import begun
-from tests.operators.postgres.world import HANDOVER, World, condition
+from tests.operators.postgres.faults import befall_worse, disk
+from tests.operators.postgres.foreseen import foreseen, is_part
+from tests.operators.postgres.world import HANDOVER, World, begun, condition
 
 REQUIRED = {"min": 1, "mode": "Required"}
 PREFERRED = {"min": 1, "mode": "Preferred"}

@@ -13,7 +13,7 @@ from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress
 from kubectl_reconcile_operators.certificates.keys.given import tls_worth
 from kubectl_reconcile_operators.postgres.steps import EXPIRED
-from tests.operators.postgres.test_preview import foreseen
+from tests.operators.postgres.foreseen import foreseen
 from tests.operators.postgres.world import World, condition
 
 TLS = {"secretName": "certificate"}

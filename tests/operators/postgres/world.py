@@ -535,3 +535,8 @@ def step_of(action):
 
 def condition(outcome, type_):
     return next((each for each in outcome.conditions if each.type == type_), None)
+
+
+def begun(world, slot):
+    env = world.pods[slot]["spec"]["initContainers"][0]["env"]
+    return next(each["value"] for each in env if each["name"] == "BEGIN")
