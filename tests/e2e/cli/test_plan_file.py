@@ -2,16 +2,10 @@
 
 import base64
 import json
-from pathlib import Path
 
-import fastjsonschema
 import pytest
 
-import kubectl_reconcile.core.planning
-
-SCHEMA = fastjsonschema.compile(
-    json.loads((Path(kubectl_reconcile.core.planning.__file__).parent / "plan.schema.json").read_text())
-)
+from tests.e2e.cli.plan_schema import SCHEMA
 
 
 @pytest.fixture

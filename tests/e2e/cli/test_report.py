@@ -2,7 +2,7 @@
 
 import json
 
-from tests.e2e.cli.test_scan import deployment
+from tests.e2e.cli.deployments import deployment
 
 
 def test_a_report_tells_of_a_namespace_and_of_the_sync_in_it(plugin, cluster, tmp_path):

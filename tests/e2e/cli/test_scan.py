@@ -9,16 +9,10 @@ from kubectl_reconcile.core.scan.findings import findings_of
 from kubectl_reconcile.core.scan.namespace import SCANNED_KINDS, findings_among
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.core.scan.rules import ScanRules
-from tests.e2e.cli.test_plan_file import SCHEMA
+from tests.e2e.cli.deployments import deployment
+from tests.e2e.cli.plan_schema import SCHEMA
 
 CHECKS = "checks.reconcile.dev/v1alpha1"
-
-
-def deployment(name, env=(), **pod):
-    container = {"name": "web", "image": "nginx:1.29", "env": list(env)}
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **pod}}
-    spec = {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from kubectl_reconcile.source.remote import Credentials
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.chart_server import index, serving
 from tests.core.planning.changes import a_change
-from tests.e2e.source.test_git_source import self_signed
+from tests.e2e.self_signed import self_signed
 from tests.rendering_tools import packed, silence
 
 LIMITS = GitLimits()

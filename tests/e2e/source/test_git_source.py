@@ -16,17 +16,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Self
 
 import asyncssh
 import psutil
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from kubectl_reconcile.source.git import (
     Credentials,
@@ -37,6 +32,7 @@ from kubectl_reconcile.source.git import (
     SourceError,
     SourceFault,
 )
+from tests.e2e.self_signed import self_signed
 from tests.e2e.ssh_host import private
 from tests.talking import talking
 
@@ -613,29 +609,6 @@ def end_tls(request: ssl.SSLSocket) -> None:
     with contextlib.suppress(OSError):
         request = request.unwrap()
     request.close()
-
-
-def self_signed(begins=-timedelta(hours=1), ends=timedelta(hours=1)) -> tuple[str, str]:
-    """A certificate for 127.0.0.1 that signs itself, and its key; it is valid between these times from now."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.now(UTC)
-    host = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now + begins)
-        .not_valid_after(now + ends)
-        .add_extension(host, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    text = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return certificate.public_bytes(pem).decode(), text.decode()
 
 
 # -- SSH ---------------------------------------------------------------------------------------------------------------
