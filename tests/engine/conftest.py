@@ -5,114 +5,15 @@ What happened is judged by what the API server holds; what was said, by the plan
 
 from __future__ import annotations
 
-import fcntl
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.errors import NotFound
-from kubectl_reconcile.core.apply.results import Result, ResultState
-from kubectl_reconcile.core.planning.plan import Op, Plan
-from kubectl_reconcile.engine.apply import dry_run
-from kubectl_reconcile.engine.apply.writer import Hooks, Writer
-from kubectl_reconcile.engine.sync import reconcile as engine
-from kubectl_reconcile.engine.sync import targets
-from kubectl_reconcile.engine.sync.perform import Done, perform
 from kubectl_reconcile.engine.sync.session import Session
-
-ROOT = Path(__file__).parents[2]
-PATHS = {
-    "Namespace": "/api/v1/namespaces/{name}",
-    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps/{name}",
-    "Secret": "/api/v1/namespaces/{namespace}/secrets/{name}",
-    "Service": "/api/v1/namespaces/{namespace}/services/{name}",
-    "Pod": "/api/v1/namespaces/{namespace}/pods/{name}",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}",
-    "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
-    "Job": "/apis/batch/v1/namespaces/{namespace}/jobs/{name}",
-    "Memcached": "/apis/cache.example.com/v1alpha1/namespaces/{namespace}/memcacheds/{name}",
-    "Sync": "/apis/reconcile.dev/v1alpha1/namespaces/{namespace}/syncs/{name}",
-}
-
-
-@pytest.fixture(scope="session")
-def crds(kubectl, run_folder) -> None:
-    """Our CRDs on the shared cluster, installed once a run."""
-    with (run_folder / "crds.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = run_folder / "crds.installed"
-        if not done.exists():
-            kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
-            kubectl("wait", "--for=condition=Established", "--timeout=300s", "-f", str(ROOT / "crds"))
-            done.touch()
-
-
-@dataclass
-class Shop:
-    """A folder that belongs to the Sync *name*, and the cluster that it is synced into."""
-
-    session: Session
-    folder: Path
-    namespace: str
-    name: str = "shop"
-    results: list[Result] = field(default_factory=list)
-
-    def write(self, files: Mapping[str, Any]) -> None:
-        """Write manifests into files; None removes the file, text is written as it is."""
-        self.folder.mkdir(exist_ok=True)
-        for name, content in files.items():
-            path = self.folder / name
-            if content is None:
-                path.unlink()
-            else:
-                path.write_text(content if isinstance(content, str) else json.dumps(content))
-
-    async def target(self) -> engine.Target:
-        self.folder.mkdir(exist_ok=True)
-        found = await targets.folder_target(self.session, self.folder, self.name, self.namespace)
-        return await targets.ensure_parent(self.session, found)
-
-    async def settings(self, **spec: Any) -> None:
-        """Give the Sync a spec."""
-        await self.target()
-        await self.session.client.patch(PATHS["Sync"].format(namespace=self.namespace, name=self.name), {"spec": spec})
-
-    async def plan(self, *, confirmed: bool = True) -> Plan:
-        target = await self.target()
-        made = await engine.plan(self.session, target)
-        return await dry_run.confirm(self.session.client, made, target.sync) if confirmed else made
-
-    async def sync(self, writer: Writer | None = None) -> Done:
-        target = await self.target()
-        hooks = Hooks(result=self.results.append)
-        made = await engine.plan(self.session, target)
-        return await perform(self.session, target, made, writer or Writer(self.session.client, hooks))
-
-    async def approve(self, made: Plan) -> None:
-        from kubectl_reconcile.engine.api import sync_requests  # noqa: PLC0415
-
-        await sync_requests.approve(self.session.client, (await self.target()).sync, made.approval)
-
-    async def live(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        path = PATHS[kind].format(namespace=namespace or self.namespace, name=name)
-        try:
-            return await self.session.client.get(path)
-        except NotFound:
-            return None
-
-    async def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object by hand."""
-        path = PATHS[manifest["kind"]].format(namespace=self.namespace, name="").rstrip("/")
-        return await self.session.client.create(path, manifest, manager="somebody")
-
-    async def patch(self, kind: str, name: str, patch: Any, sub: str = "") -> dict[str, Any]:
-        path = PATHS[kind].format(namespace=self.namespace, name=name)
-        return await self.session.client.patch(f"{path}{sub}", patch, manager="somebody")
+from tests.engine.manifests import MAKERS
+from tests.engine.shop import Shop
 
 
 @pytest.fixture
@@ -134,56 +35,7 @@ def another_shop(session, namespace, tmp_path) -> Shop:
     return Shop(session, tmp_path / "another", namespace, "another")
 
 
-# -- manifests ---------------------------------------------------------------------------------------------------------
-
-
-def config_map(name: str, annotations: Mapping[str, str] | None = None, **data: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, **({"annotations": dict(annotations)} if annotations else {})},
-        "data": data,
-    }
-
-
-def job(name: str, image: str = "migrate:1", **annotations: str) -> dict[str, Any]:
-    container = {"name": "main", "image": image}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": {"backoffLimit": 0, "template": {"spec": {"containers": [container], "restartPolicy": "Never"}}},
-    }
-
-
-def deployment(
-    name: str, *, replicas: int = 1, annotations: Mapping[str, str] | None = None, **pod: Any
-) -> dict[str, Any]:
-    labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, **({"annotations": dict(annotations)} if annotations else {})},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "main", "image": "web:1"}], **pod},
-            },
-        },
-    }
-
-
 @pytest.fixture(scope="session")
 def manifests() -> Callable[..., Any]:
     """manifests("config_map") -> the maker of that kind."""
-    return {"config_map": config_map, "job": job, "deployment": deployment}.__getitem__
-
-
-def ops(made: Plan) -> dict[str, Op]:
-    return {change.ref.name: change.op for change in made.changes}
-
-
-def failures(results: Any) -> dict[str, str]:
-    return {each.change.ref.name: each.error for each in results if each.state is not ResultState.SUCCEEDED}
+    return MAKERS.__getitem__

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from aiohttp import ClientResponse, ClientSession, DummyCookieJar
+from aiohttp import ClientResponse, ClientSession
 from aiohttp.test_utils import TestServer
 
 from kubectl_reconcile.cli.operate.page_documents import PageDocuments
-from kubectl_reconcile.cli.operate.page_in_cluster import serving_page
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.perform import perform, tell
@@ -24,9 +23,30 @@ from kubectl_reconcile.web.app import application
 from kubectl_reconcile.web.asking import Asker
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 from kubectl_reconcile.web.local_door import LocalDoor
-from tests.engine.conftest import PATHS, Shop, crds, manifests, session, shop  # noqa: F401 - fixtures of the same cluster
+from tests.engine.manifests import MAKERS
+from tests.engine.shop import PATHS, Shop
 from tests.web import browser
 from tests.web.described import as_described
+from tests.web.site import site_of
+
+
+@pytest.fixture
+async def session(kubeconfig, namespace, crds, tmp_path) -> AsyncIterator[Session]:
+    """A session of the shared cluster in the test's namespace."""
+    async with Session.open(Access(kubeconfig=kubeconfig, namespace=namespace), tmp_path / "cache") as found:
+        yield found
+
+
+@pytest.fixture
+def shop(session, namespace, tmp_path) -> Shop:
+    """A folder and its Sync, in the test's namespace."""
+    return Shop(session, tmp_path / "shop", namespace)
+
+
+@pytest.fixture(scope="session")
+def manifests() -> Callable[..., Any]:
+    """manifests("config_map") -> the maker of that kind."""
+    return MAKERS.__getitem__
 
 
 @dataclass
@@ -65,7 +85,7 @@ class Page:
 
 
 @pytest.fixture
-async def served(session, session_of) -> AsyncIterator[Callable[..., Any]]:  # noqa: F811 - pages end before sessions do
+async def served(session, session_of) -> AsyncIterator[Callable[..., Any]]:  # pages end before sessions do
     """``await served(session)`` -> the page of whoever's session it is; ``entered=False`` leaves them at the door."""
     async with AsyncExitStack() as stack:
 
@@ -92,7 +112,7 @@ def _jar() -> Any:
 
 
 @pytest.fixture
-async def page(served, session) -> Page:  # noqa: F811 - that fixture
+async def page(served, session) -> Page:
     """The page, of somebody with all rights who looks at the test's namespace."""
     return await served(session)
 
@@ -151,71 +171,22 @@ class Followed:
 
 
 @pytest.fixture
-def followed(session, namespace, git_server) -> Followed:  # noqa: F811 - that fixture
+def followed(session, namespace, git_server) -> Followed:
     """A Sync of the test's repository in the test's namespace, once it is made."""
     return Followed(session, namespace, git_server)
 
 
 # -- the page as a daemon serves it ------------------------------------------------------------------------------------
 
-ORIGIN = "https://sync.example.com"
-
-
-class Site:
-    """The page of a daemon, asked by anybody."""
-
-    def __init__(self, address, browser):
-        self.address, self.browser = address, browser
-        self.origin = f"http://{address}"
-
-    async def ask(self, path, *, method="GET", token="", key="", headers=(), **options):
-        sent = dict(headers)
-        if token:
-            sent.setdefault("Authorization", f"Bearer {token}")
-        if key:
-            sent["Cookie"] = key
-        if method == "POST":
-            sent.setdefault("Origin", self.origin)
-        answer = await self.browser.request(method, self.origin + path, headers=sent, allow_redirects=False, **options)
-        await answer.read()
-        return answer
-
-    async def get(self, path, token, status=200):
-        answer = await self.ask(path, token=token)
-        assert answer.status == status, await answer.text()
-        return as_described("GET", path, status, await answer.json())
-
-    async def sign_in(self, token, onward="/"):
-        return await self.ask("/start", method="POST", data={"token": token, "next": onward})
-
-    async def until(self, path, token, condition):
-        """What is at *path*, once it is there and *condition* is true of it."""
-        async with asyncio.timeout(150):
-            while True:
-                answer = await self.ask(path, token=token)
-                if answer.status == 200 and condition(found := await answer.json()):
-                    return found
-                await asyncio.sleep(0.1)
-
-
-@asynccontextmanager
-async def site_of(session) -> AsyncIterator[Site]:  # noqa: F811 - that fixture
-    """The page as a daemon with that session serves it."""
-    async with (
-        serving_page("127.0.0.1:0", (ORIGIN,), session) as address,
-        ClientSession(cookie_jar=DummyCookieJar()) as browser,
-    ):
-        yield Site(address, browser)
-
 
 @pytest.fixture
-async def site(session, crds):  # noqa: F811 - those fixtures
+async def site(session, crds):
     async with site_of(session) as site:
         yield site
 
 
 @pytest.fixture
-def token_of(session, namespace):  # noqa: F811 - that fixture
+def token_of(session, namespace):
     """``await token_of("alice")`` -> another token of an account of the test's namespace, made where it isn't there yet."""
 
     async def token(name):
@@ -252,7 +223,7 @@ def port(tmp_path_factory):
 
 
 @pytest.fixture
-async def tab(port, served, session):  # noqa: F811 - that fixture
+async def tab(port, served, session):
     """A tab that has come in by the ticket, and the page's address."""
     page = await served(session, entered=False)
     async with browser.tab_of(port) as tab:

@@ -15,7 +15,7 @@ from kubectl_reconcile.web.asking import Asker, tenant_of
 from kubectl_reconcile.web.people import people, seen_fleet, sign_in
 from kubectl_reconcile.web.rate_limit import RateLimit
 from tests.security.tarpit import tarpit
-from tests.web.conftest import ORIGIN, site_of
+from tests.web.site import ORIGIN, site_of
 
 ABOUT, SYNCS = "/api/v1/about", "/api/v1/syncs"
 SYNC = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop"}, "spec": {"suspend": True}}

@@ -26,7 +26,7 @@ from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync.session import Session
-from tests.engine.conftest import Shop
+from tests.engine.shop import Shop
 
 CRDS = Path(__file__).parents[3] / "crds"
 
