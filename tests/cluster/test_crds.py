@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.module.call import outcome_of
@@ -13,28 +12,11 @@ from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import Contents, applyset_id
 from kubectl_reconcile.modules.memcached import memcached
+from tests.cluster.verdicts import DEFAULT, SERVER_DRY_RUN, refusal, taken
 
 ROOT = Path(__file__).parents[2]
-DEFAULT = "default"  # dry runs write nothing, so they need no namespace of their own
-SERVER_DRY_RUN = ("--server-side", "--dry-run=server", "--validate=strict")
 
-
-@pytest.fixture(scope="session", autouse=True)
-def crds(kubectl):
-    kubectl("apply", "--server-side", "--validate=strict", "-f", str(ROOT / "crds"))
-    kubectl("wait", "--for=condition=Established", "--timeout=90s", "-f", str(ROOT / "crds"))
-
-
-def taken(kubectl, manifest):
-    """The object as the server would hold it."""
-    return yaml.safe_load(kubectl.apply(manifest, *SERVER_DRY_RUN, "-o", "yaml"))
-
-
-def refusal(kubectl, manifest):
-    """What the server says against *manifest*; fails if it takes it."""
-    with pytest.raises(Exception, match=r"is invalid|typed patch") as refused:
-        kubectl.apply(manifest, *SERVER_DRY_RUN)
-    return str(refused.value)
+pytestmark = pytest.mark.usefixtures("crds")
 
 
 def a_sync(namespace, **spec):

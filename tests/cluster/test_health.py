@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,15 +13,10 @@ from kubectl_reconcile.core.module.call import check_purity
 from kubectl_reconcile.core.module.inputs import Context, Owned
 from kubectl_reconcile.modules.memcached import memcached
 
-CRDS = Path(__file__).parents[2] / "crds"
 DEADLINE_S = 300
 POLL_S = 0.2
 
-
-@pytest.fixture(scope="session", autouse=True)
-def crds(kubectl):
-    kubectl("apply", "--server-side", "-f", str(CRDS))
-    kubectl("wait", "--for=condition=Established", "--timeout=90s", "-f", str(CRDS))
+pytestmark = pytest.mark.usefixtures("crds")
 
 
 def seen(kubectl, kind, name, namespace):

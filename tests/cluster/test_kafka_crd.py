@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.cluster.test_crds import DEFAULT, crds, refusal, taken  # noqa: F401 - fixtures
+from tests.cluster.verdicts import DEFAULT, refusal, taken
+
+pytestmark = pytest.mark.usefixtures("crds")
 
 
 def a_kafka(namespace=DEFAULT, **spec):
