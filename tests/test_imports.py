@@ -1,0 +1,60 @@
+"""What tests share is in plain modules and fixtures: nothing imports a test module or a conftest, and nothing hides that it does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
+COLLECTED = {path.stem for path in FILES if path.name.startswith("test_") or path.name == "conftest.py"}
+IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+\S+[ \t]+import[ \t]+(?:\([^)]*\)|.*)|import[ \t].*)", re.MULTILINE)
+HIDDEN = re.compile(r"# noqa:.*\bF(401|811)\b")
+
+
+def collected_by_name(text, collected):
+    """Imports of a module that name what pytest collects by itself."""
+    return [each for each in IMPORT.findall(text) if not collected.isdisjoint(re.findall(r"\w+", each))]
+
+
+COLLECTED_BY_NAME = {
+    "a name of a test module": "from tests.core.test_words import found",
+    "a test module": "import tests.core.test_words",
+    "a test module of a folder": "from tests.core import lines, test_words as words",
+    "a neighbour": "from .test_words import found",
+    "a neighbour itself": "from . import test_words",
+    "one of many": "from tests.core import (\n    lines,\n    test_words as words,\n)",
+    "a conftest": "from tests.conftest import home",
+    "within a function": "def f():\n    from tests import conftest",
+}
+OTHERS = {
+    "a plain module": "from tests.waiting import patiently",
+    "a part of a package that is called alike": "from aiohttp.test_utils import TestServer",
+    "a fixture of that name": "def f(conftest):\n    return conftest",
+}
+
+
+@pytest.mark.parametrize("line", COLLECTED_BY_NAME.values(), ids=COLLECTED_BY_NAME)
+def test_an_import_of_what_pytest_collects_is_found(line):
+    assert collected_by_name(line, {"test_words", "conftest"})
+
+
+@pytest.mark.parametrize("line", OTHERS.values(), ids=OTHERS)
+def test_other_imports_are_not(line):
+    assert not collected_by_name(line, {"test_words", "conftest"})
+
+
+def test_nothing_imports_a_test_module_or_a_conftest():
+    found = {
+        str(path.relative_to(ROOT)): lines
+        for path in FILES
+        if (lines := collected_by_name(path.read_text(), COLLECTED))
+    }
+    assert not found, (
+        f"{found} (hint: move what is shared to a plain module beside them, or a fixture to a conftest.py)"
+    )
+
+
+def test_no_import_of_a_fixture_is_hidden():
+    found = {str(path.relative_to(ROOT)): count for path in FILES if (count := len(HIDDEN.findall(path.read_text())))}
+    assert not found, f"{found} (hint: pytest finds a fixture in a conftest.py or in tests/fixtures without an import)"
