@@ -100,7 +100,7 @@ class GoProgram(Struct, frozen=True):
         target = home / f"build-{self.digest(flags)}"
         if not target.is_dir():
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _locked(home / "build.lock", self.what, log):
+            with locked(home / "build.lock", self.what, log):
                 if not target.is_dir():  # somebody else may have built it while we waited
                     self._build_into(target, flags, log, environ, name=name, finish=finish, platform=platform)
         return target
@@ -226,7 +226,8 @@ class GoProgram(Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def _locked(path: Path, what: str, log: Log) -> Iterator[None]:
+def locked(path: Path, what: str, log: Log) -> Iterator[None]:
+    """Hold the lock that is the file at *path* while *what* is built; *log* hears that somebody else holds it."""
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

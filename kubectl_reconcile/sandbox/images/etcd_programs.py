@@ -16,12 +16,7 @@ _ETCD_PARTS = ("etcd", "etcdctl", "etcdutl")
 
 def etcd(version: str) -> Recipe:
     """Return how to get the programs of this *version*."""
-    program = GoProgram(
-        f"etcd {version}",
-        _ETCD / f"v{version.replace('.', '_')}",
-        ("go.mod", "go.sum", "../main.go"),
-        "or use an etcd of another version",
-    )
+    program = etcd_program(version)
 
     def home(environ: Mapping[str, str]) -> Path:
         return cache_dir(environ) / "images" / "etcd"
@@ -35,6 +30,12 @@ def etcd(version: str) -> Recipe:
 
     how = f"kubectl reconcile sandbox build --image etcd:{version}, some minutes the first time"
     return Recipe(image, lambda _: how, make)
+
+
+def etcd_program(version: str) -> GoProgram:
+    """Return the program that all parts of this *version* are."""
+    folder = _ETCD / f"v{version.replace('.', '_')}"
+    return GoProgram(f"etcd {version}", folder, ("go.mod", "go.sum", "../main.go"), "or use an etcd of another version")
 
 
 def _name_parts(folder: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kubectl_reconcile.cache_folder import cache_dir
-from kubectl_reconcile.go_programs import Log
+from kubectl_reconcile.go_programs import Log, locked
 from kubectl_reconcile.sandbox.errors import BuildError
 from kubectl_reconcile.sandbox.images.image import Image, Recipe
 
@@ -35,6 +35,7 @@ _SCRIPT = """#!/bin/sh
 exec java ${{KAFKA_HEAP_OPTS:--Xmx256m}} ${{KAFKA_JVM_PERFORMANCE_OPTS:--XX:+UseSerialGC -XX:TieredStopAtLevel=1}} $KAFKA_OPTS \\
   -cp "{jars}/*" {tool} "$@"
 """
+_FETCH = ("mvn", "--batch-mode", "--quiet", "dependency:copy-dependencies", "-DincludeScope=runtime")
 _LONGEST_S = 1200
 
 
@@ -53,13 +54,13 @@ def kafka(version: str) -> Recipe:
 
 def _home(version: str, environ: Mapping[str, str]) -> Path:
     digest = hashlib.sha256(
-        f"{version}{_POM.read_text(encoding='utf-8')}{_SCRIPT}{sorted(_TOOLS.items())}".encode()
+        f"{version}{_POM.read_text(encoding='utf-8')}{_SCRIPT}{sorted(_TOOLS.items())}{_FETCH}".encode()
     ).hexdigest()
     return cache_dir(environ) / "images" / "kafka" / f"build-{digest[:16]}"
 
 
 def _build(version: str, log: Log, environ: Mapping[str, str]) -> None:
-    """Fetch Kafka and all it needs. A build is published by renaming a finished folder: it is there completely or not at all.
+    """Fetch Kafka and all it needs, once for all processes of the user. A build is published by renaming a finished folder: it is there completely or not at all.
 
     Raises:
         BuildError: Maven can't have it.
@@ -68,30 +69,24 @@ def _build(version: str, log: Log, environ: Mapping[str, str]) -> None:
     if home.is_dir():
         return
     home.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log(f"fetching Kafka {version} into {home} (54 MB the first time)")
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix="unfinished-") as folder:
-        made = Path(folder, "made")
-        _fetch(version, Path(folder), made / "lib", environ)
-        (made / "bin").mkdir()
-        for name, tool in _TOOLS.items():
-            script = made / "bin" / f"{name}.sh"
-            script.write_text(_SCRIPT.format(jars=home / "lib", tool=tool), encoding="utf-8")
-            script.chmod(0o755)
-        if not home.is_dir():  # somebody else may have been quicker
+    with locked(home.parent / "build.lock", f"Kafka {version}", log):
+        if home.is_dir():  # somebody else fetched it while we waited
+            return
+        log(f"fetching Kafka {version} into {home} (54 MB the first time)")
+        with tempfile.TemporaryDirectory(dir=home.parent, prefix="unfinished-") as folder:
+            made = Path(folder, "made")
+            _fetch(version, Path(folder), made / "lib", environ)
+            (made / "bin").mkdir()
+            for name, tool in _TOOLS.items():
+                script = made / "bin" / f"{name}.sh"
+                script.write_text(_SCRIPT.format(jars=home / "lib", tool=tool), encoding="utf-8")
+                script.chmod(0o755)
             made.rename(home)
 
 
 def _fetch(version: str, folder: Path, jars: Path, environ: Mapping[str, str]) -> None:
     shutil.copy(_POM, folder)
-    command = [
-        "mvn",
-        "--batch-mode",
-        "--quiet",
-        "dependency:copy-dependencies",
-        f"-Dkafka.version={version}",
-        "-DincludeScope=runtime",
-        f"-DoutputDirectory={jars}",
-    ]
+    command = [*_FETCH, f"-Dkafka.version={version}", f"-DoutputDirectory={jars}"]
     try:
         done = subprocess.run(
             command, cwd=folder, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
