@@ -15,7 +15,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-operators screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-changed test-operators prove builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,15 +51,28 @@ demo: $(if $(CLUSTER),$(READY),sandbox) ## See it work: git push to running pods
 test: sandbox render s3-server ## Run all tests, on a real API server and a real Git server
 	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operators/real
 
-test-operators: sandbox s3-server ## Run the operators' tests on real databases in pods that run as processes (their programs are built the first time: minutes)
+# How the operators' tests are dealt out: they wait more than they compute.
+REAL := --numprocesses=$(WORKERS) --dist=load --maxschedchunk=1
+
+test-operators: sandbox s3-server ## Run the operators' tests on real databases in pods that run as processes (their programs are built the first time: minutes; DUE=1: what .ci/run runs of them)
 	@$(BIN)/kubectl-reconcile sandbox build --image all
-	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=load --maxschedchunk=1 tests/operators/real
+	@$(BIN)/pytest $(if $(DUE),-p tests.operators.proving.due) $(REAL) tests/operators/real
+
+prove: sandbox s3-server ## Run all the operators' tests, and write what they passed with into tests/operators/PROVEN.json (OPERATOR="etcd kafka")
+	@$(BIN)/kubectl-reconcile sandbox build --image all
+	@$(BIN)/python -m tests.operators.proving --pytest="$(REAL)" $(OPERATOR)
+
+builds: sandbox render ## Build all programs that tests need, and fetch those that Maven has (minutes the first time)
+	@$(BIN)/kubectl-reconcile sandbox build --image all
 
 screenshots: $(READY) ## Take pictures of the page on the cluster of KUBECONFIG, in build/screenshots (make demo KEEP=1 runs one; SYNC=default/shop)
 	@$(BIN)/python -m tests.web.screenshots build/screenshots $(SYNC)
 
-test-core: $(READY) ## Run the tests of the pure core: no cluster, seconds
-	@$(BIN)/pytest tests/core
+test-core: $(READY) ## Run the tests of the pure core, on all cores: no cluster, a minute
+	@$(BIN)/pytest --numprocesses=logical --dist=worksteal tests/core
+
+test-changed: $(READY) ## Run the tests that what you changed concerns, the nearest first, for two minutes (BASE=main is what it is compared with)
+	@$(BIN)/python -m tests.changed $(if $(BASE),--base="$(BASE)")
 
 mutants: $(READY_MUTANTS) ## Change core in N places (400), one at a time, and count what its tests notice (ONLY=ssa/merge SEED=2)
 	@$(BIN)/python -m tests.mutants $(or $(N),400) $(if $(ONLY),--only="$(ONLY)") $(if $(SEED),--seed=$(SEED)) $(if $(TESTS),--tests="$(TESTS)")
