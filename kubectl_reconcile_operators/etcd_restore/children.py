@@ -20,6 +20,8 @@ from kubectl_reconcile_operators.etcd_restore.spec import RestoreSpec
 from kubectl_reconcile_operators.etcd_restore.target import SeedTarget
 
 AGENT = "kubectl_reconcile_operators.etcd_backup.agent.restore"
+_IN_DIGESTS = "kubectl_reconcile.modules.etcd_backup.agent.restore"
+"""What the program was called before. In digests it still is, so that a Job that runs while the daemon is upgraded counts as made for the same."""
 MADE_FOR = "etcd.database.coreos.com/made-for"
 """On Jobs: the digest of what they were made for; the snapshot doesn't count where none is named."""
 FINISH = "finish"
@@ -72,7 +74,8 @@ def snapshot_digest(ctx: Context, checked: Mapping[str, Any]) -> str:
 
 
 def _short(whole: Any) -> str:
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+    text = json.dumps(whole, sort_keys=True).replace(f'"{AGENT}"', f'"{_IN_DIGESTS}"')
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def digest(spec: RestoreSpec, ctx: Context, snapshot: ChosenBackup, target: SeedTarget) -> str:

@@ -31,6 +31,8 @@ from kubectl_reconcile_operators.postgres.spec import SUPERUSER, MyDatabaseSpec,
 
 MADE_FOR = "example.com/made-for"
 """On the Job: the digest of what it was made for."""
+_IN_DIGESTS = "kubectl_reconcile.modules.postgres.agent"
+"""What AGENT was called before. In digests it still is, so that a Job of before an upgrade counts as made for the same."""
 _DATA = "/var/lib/postgresql/data"
 _BACKUPS, _WORK = "/backups", "/work"
 _SAFELY = "sslmode=require channel_binding=require"
@@ -93,7 +95,8 @@ def filling_name(ctx: Context) -> str:
 def filling_digest(spec: MyDatabaseSpec, wanted: FromBackup | FromCluster, ctx: Context, claim: str) -> str:
     """Return what tells a Job for this from Jobs for anything else."""
     made = _pod(spec, wanted, ctx, claim)
-    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
+    text = json.dumps(made, sort_keys=True).replace(f'"{AGENT}"', f'"{_IN_DIGESTS}"')
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def filling_job(spec: MyDatabaseSpec, wanted: FromBackup | FromCluster, ctx: Context, claim: str) -> Manifest:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kubectl_reconcile.module_api import SpecError
 from kubectl_reconcile.module_testing import asked
 from kubectl_reconcile_operators.etcd.spec import cluster_spec
+from kubectl_reconcile_operators.etcd_restore import children
 from kubectl_reconcile_operators.etcd_restore.spec import restore_spec
 from tests.operators.etcd.world import World
 from tests.operators.etcd_restore.world import FILE, LINE, RestoreWorld, a_backup, a_restore, condition
@@ -62,6 +63,23 @@ def test_the_job_is_told_file_digest_and_size_and_who_the_member_is():
     ]  # fmt: skip
     assert (pod["nodeSelector"], pod["automountServiceAccountToken"]) == ({"zone": "a"}, False)
     assert pod["securityContext"]["runAsNonRoot"] is True
+
+
+def test_a_job_that_runs_while_the_daemon_is_upgraded_goes_on_although_its_program_is_called_otherwise_now(monkeypatch):
+    world, former = RestoreWorld(), "kubectl_reconcile.modules.etcd_backup.agent.restore"
+    world.step()
+    world.step()
+    with monkeypatch.context() as before:
+        before.setattr(children, "AGENT", former)
+        before.setattr(children, "_IN_DIGESTS", former)
+        before.setattr(children, "_OURS", ["python", "-m", former])
+        world.restore_step(asked)
+    assert former in json.dumps(world.jobs["again-restore"])
+    outcome = world.restore_outcome(asked)
+    assert condition(outcome).reason == "JobAtWork"
+    assert [each["metadata"]["name"] for each in outcome.children if each["kind"] == "Job"] == ["again-restore"]
+    assert world.settle_both().status["phase"] == "Succeeded"
+    assert world.taken == ["create again-restore", "create db-0", *GROWN]
 
 
 OBSTACLES = {

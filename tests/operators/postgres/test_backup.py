@@ -11,6 +11,7 @@ from kubectl_reconcile.module_api import SpecError
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError
 from kubectl_reconcile_operators.postgres.agent.__main__ import main
 from kubectl_reconcile_operators.postgres.agent.archive import COPIES, archived, content_of, unpacked
+from kubectl_reconcile_operators.postgres.bootstrap import children as filling
 from kubectl_reconcile_operators.postgres.spec import database_spec
 from tests.operators.postgres.backup_jobs import FILE, end, fill, jobs
 from tests.operators.postgres.planned import inputs_of, planned
@@ -362,6 +363,17 @@ def test_what_is_no_backup_begins_nothing_says_so_and_gives_way_to_another_choic
     assert jobs(world) == ["db-restore"]
     fill(world)
     assert condition(world.settle(), "Ready").status == "True"
+
+
+def test_a_job_of_before_an_upgrade_is_still_for_the_same_although_its_program_is_called_otherwise_now(monkeypatch):
+    world = restored_world()
+    with monkeypatch.context() as before:
+        for name in ("AGENT", "_IN_DIGESTS"):
+            before.setattr(filling, name, "kubectl_reconcile.modules.postgres.agent")
+        world.settle()
+    end(world, "db-restore", json.dumps({"error": "NoRoom", "message": "no"}), container="fetch", kind="Failed")
+    assert condition(world.settle(), "Degraded").reason == "RestoreFailed"
+    assert jobs(world) == ["db-restore"]
 
 
 def test_a_claim_to_begin_with_that_isnt_there_is_named():
