@@ -25,6 +25,9 @@ _MODULES = """\
 
 Everything that a [domain module](modules.md) may import from `kubectl_reconcile.module_api`. These names are stable within a major version. `make manifests` generates the list of
 names from the source, and `make docs` adds signatures and descriptions.
+
+The modules for etcd, PostgreSQL and Kafka are built on these names alone. What they share among themselves (certificates, backups, volumes) is in
+`kubectl_reconcile_operators`, which may change at any time. Packages name their modules by [entry points](modules.md#how-a-module-is-found), such as `TeaPot.v1alpha1.example.com`.
 """
 
 _OTHERS: Final = "names of labels, and limits"

@@ -63,7 +63,7 @@ def manifests_of(
 ) -> list[Manifest]:
     """Return what is installed, CRDs first; None is the default of each. With *page_urls*, though it be empty, the daemon serves the page."""
     chosen = image or f"{kubectl_reconcile.IMAGE}{IMAGE_DIGEST}"
-    modules = [*installed_modules().values(), *metacontroller.modules_offline()]
+    modules = [*installed_modules().all_loaded(), *metacontroller.modules_offline()]
     place = namespace or installation.NAMESPACE
     ours = installation.objects(place, chosen, modules, replicas=replicas, page_urls=page_urls)
     return [*(located.manifest for located in crds()), *ours]

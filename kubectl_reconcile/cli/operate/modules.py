@@ -18,14 +18,15 @@ from kubectl_reconcile.core.module.rbac import rules_here, rules_of
 from kubectl_reconcile.engine.commands import scaffold
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.purity import asked
-from kubectl_reconcile.engine.modules.registry import installed_modules
+from kubectl_reconcile.engine.modules.registry import KnownModules, installed_modules
 
 
 def list_(*, place: str | None, color: str) -> int:
     """List the installed modules, and the hooks that the environment names."""
-    out, _ = terminals(color)
+    out, err = terminals(color)
     rows = [("NAME", "KIND", "OWNS", "OUTSIDE")]
-    for one in _installed(place):
+    known = installed_modules()
+    for one in _installed(known, place):
         owns = ", ".join(str(gvk.group_kind) for gvk in one.owns) or "-"
         rows.append(
             (
@@ -39,7 +40,9 @@ def list_(*, place: str | None, color: str) -> int:
     out.write(
         line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()) for row in rows
     )
-    return ExitStatus.OK
+    for fault in known.faults:
+        err.write([line(f"{fault.why} (hint: {fault.hint})", Tone.BAD if fault.is_missing else Tone.WARNING)])
+    return ExitStatus.FAILED if any(fault.is_missing for fault in known.faults) else ExitStatus.OK
 
 
 def show(name: str, *, place: str | None, color: str) -> int:
@@ -118,9 +121,9 @@ def _case(file: str) -> Case:
         raise Failure(f"{file}: {error}", status=ExitStatus.SOURCE) from error
 
 
-def _installed(place: str | None) -> list[Module]:
+def _installed(known: KnownModules, place: str | None) -> list[Module]:
     """Return the modules of installed packages, those of the file *place*, and the hooks that the environment names."""
-    found = {one.name: one for one in installed_modules().values()}
+    found = {one.name: one for one in known.all_loaded()}
     found |= {one.name: one for one in metacontroller.modules_offline()}
     found |= {one.name: one for one in _loaded(Path(place))} if place else {}
     return [found[name] for name in sorted(found)]
@@ -141,7 +144,9 @@ def _loaded(file: Path) -> tuple[Module, ...]:
 
 
 def _named(name: str, place: str | None) -> Module:
-    known = {one.name: one for one in _installed(place)}
-    if name not in known:
-        raise Failure(f"there is no module {name}; there are {', '.join(known)}", status=ExitStatus.USAGE)
-    return known[name]
+    known = installed_modules()
+    found = {one.name: one for one in _installed(known, place)}
+    if name not in found:
+        faults = "".join(f"; {fault.why}" for fault in known.faults if fault.is_missing)
+        raise Failure(f"there is no module {name}; there are {', '.join(found)}{faults}", status=ExitStatus.USAGE)
+    return found[name]

@@ -223,6 +223,16 @@ class Module(Struct, frozen=True):
         return finalizer_of(self.name)
 
 
+class UnloadedModule(Module, frozen=True):
+    """What stands for a module that can't be loaded: *why* it can't, and the *hint* what to do about it.
+
+    What it is called isn't known, nor what it owns. So nothing is done in its place: CRs of its kind stay as they are.
+    """
+
+    why: str = ""
+    hint: str = ""
+
+
 def module(
     *,
     api: str,

@@ -48,7 +48,7 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
         finalizing = module.finalize is not None and cr["metadata"].get("deletionTimestamp")
         function = module.finalize if finalizing and module.finalize else module.reconcile
         outcome = function(cr, owned, facts, ctx)
-    except SpecError:
+    except (SpecError, ModuleError):
         raise
     except Exception as error:
         raise ModuleError(module.name, f"{type(error).__name__}: {error}") from error

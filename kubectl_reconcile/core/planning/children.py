@@ -22,6 +22,7 @@ from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptio
 from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.adoption import adopt_child
+from kubectl_reconcile.core.module.api import UnloadedModule
 from kubectl_reconcile.core.module.outcome import Action, Outcome, kept_status, key_of
 from kubectl_reconcile.core.objects import (
     Condition,
@@ -66,6 +67,9 @@ def reconcile(builder: PlanBuilder, parent: Parent) -> None:
     """Plan what the parent's module wants: children, those of children that are CRs, actions, and status."""
     if parent.depth >= _MAX_DEPTH:
         fault(builder, parent, f"modules nest more than {_MAX_DEPTH} deep", "break the cycle")
+        return
+    if isinstance(parent.module, UnloadedModule):
+        fault(builder, parent, parent.module.why, parent.module.hint)
         return
     if MemberOptions.of(parent.cr).paused:
         _paused(builder, parent)

@@ -33,6 +33,7 @@ from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.api.access_reviews import may
 from kubectl_reconcile.engine.commands.install import crds
 from kubectl_reconcile.engine.commands.rights.survey import survey
+from kubectl_reconcile.engine.modules.registry import KnownModules, installed_modules
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import check_keys
 from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
@@ -101,7 +102,7 @@ def _parted(error: Exception) -> tuple[str, str]:
 
 
 def _machine() -> list[Finding]:
-    return [_versions(), _plugin()]
+    return [_versions(), _plugin(), *modules_found(installed_modules())]
 
 
 def _versions() -> Finding:
@@ -125,6 +126,15 @@ def _plugin() -> Finding:
         text = "kubectl finds kubectl-reconcile, but not kubectl_complete-reconcile: no completion"
         return Finding(Grade.WARN, "plugin", text, "put it on PATH, too")
     return Finding(Grade.OK, "plugin", "kubectl finds it, and its completion")
+
+
+def modules_found(known: KnownModules) -> list[Finding]:
+    """Return what there is to say of domain modules; all are imported for that."""
+    count = len(known.all_loaded())
+    faults = [
+        Finding(Grade.FAIL if each.is_missing else Grade.WARN, "modules", each.why, each.hint) for each in known.faults
+    ]
+    return faults or [Finding(Grade.OK, "modules", f"{count} {'is' if count == 1 else 'are'} installed")]
 
 
 # --- the server -------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_reconcile.core.module.api import Observation, module
+from kubectl_reconcile.core.module.api import Observation, UnloadedModule, module
 from kubectl_reconcile.core.module.inputs import Reads, Select
 from kubectl_reconcile.core.module.outcome import Action, Outcome
 from kubectl_reconcile.core.module.specs import SpecError
@@ -52,6 +52,22 @@ def test_a_module_that_breaks_is_named_and_all_stays_as_it_is():
     assert [(each["type"], each["message"]) for each in status["conditions"]] == [
         ("Stalled", "module cache: KeyError: 'size'")
     ]
+
+
+UNLOADED = UnloadedModule(
+    "cache", CACHE, owns=(), reads=(), reconcile=breaking, docs="", why="its module can't be loaded", hint="install it"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "cr",
+    [cache(), cache(deleted=True, finalizers=["reconcile.dev/cache"]), cache(**{"reconcile.dev/paused": "true"})],
+    ids=["as it is", "being deleted", "paused"],
+)
+def test_where_a_module_cant_be_loaded_that_is_said_and_children_and_status_stay_as_they_are(cr):
+    assert problem(UNLOADED, cr) == (Severity.ERROR, "its module can't be loaded", "install it")
+    made = plan(UNLOADED, cr, live(FIRST))
+    assert (made.changes, made.outcomes.statuses) == ((), ())
 
 
 def observing(outcome):

@@ -42,13 +42,25 @@ def test_all_is_well(plugin, findings, follow, git_server, daemon, config_map, n
     cluster.kubectl("create", "serviceaccount", "kubectl-reconcile", "-n", namespace)
     found, status = findings()
     assert {subject: one["grade"] for subject, one in found.items()} == dict.fromkeys(
-        ("program", "plugin", "cluster", "clock", "crds", "rights", "accounts", "daemon", f"{namespace}/shop"), "ok"
+        (
+            "program",
+            "plugin",
+            "modules",
+            "cluster",
+            "clock",
+            "crds",
+            "rights",
+            "accounts",
+            "daemon",
+            f"{namespace}/shop",
+        ),
+        "ok",
     )
     assert status == ExitStatus.OK
     assert found[f"{namespace}/shop"]["text"] == f"Git answers, at {sha[:7]}; it is ready"
     told = plugin("doctor").out.splitlines()
     assert told[0].startswith("ok    program    kubectl-reconcile ")
-    assert told[-1] == "9 ok"
+    assert told[-1] == "10 ok"
 
 
 def test_a_repository_that_is_gone_fails_and_the_others_are_still_asked(
@@ -92,7 +104,7 @@ def test_a_cluster_out_of_reach_ends_the_examination(tmp_path):
     done = forked.run(["doctor", "--server", "https://127.0.0.1:1", "--token", "s3cr3t"])
     assert done.returncode == ExitStatus.CLUSTER
     assert "fail  cluster    no answer from the API server https://127.0.0.1:1: connection refused" in done.stdout
-    assert done.stdout.endswith("2 ok, 1 fail\n")
+    assert done.stdout.endswith("3 ok, 1 fail\n")
     assert (done.stderr, "s3cr3t" in done.stdout) == ("", False)
 
 

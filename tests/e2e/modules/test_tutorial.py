@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 PAGE = Path(__file__).parents[3] / "docs" / "modules.md"
@@ -20,7 +21,11 @@ def installed(folder, site):
     """What ``pip install -e .`` would leave behind, without touching this environment."""
     (site / "teapot-0.1.dist-info").mkdir(parents=True)
     (site / "teapot-0.1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: teapot\nVersion: 0.1\n")
-    (site / "teapot-0.1.dist-info" / "entry_points.txt").write_text("[kubectl_reconcile.modules]\nteapot = teapot\n")
+    points = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["entry-points"][
+        "kubectl_reconcile.modules"
+    ]
+    named = "\n".join(f"{name} = {place}" for name, place in points.items())
+    (site / "teapot-0.1.dist-info" / "entry_points.txt").write_text(f"[kubectl_reconcile.modules]\n{named}\n")
     return os.pathsep.join([str(folder), str(site)])
 
 

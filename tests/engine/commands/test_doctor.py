@@ -1,10 +1,12 @@
-"""What the doctor makes of what it sees, by plain values: clocks, and CRDs beside the server's."""
+"""What the doctor makes of what it sees, by plain values: clocks, modules, and CRDs beside the server's."""
 
 import datetime as dt
 
 import pytest
 
-from kubectl_reconcile.engine.commands.doctor import Grade, clock, covers, release
+from kubectl_reconcile.engine.commands.doctor import Finding, Grade, clock, covers, modules_found, release
+from kubectl_reconcile.engine.modules.registry import KnownModules, ModuleFault
+from kubectl_reconcile.modules.memcached import memcached
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 CLOCKS = {
@@ -51,3 +53,15 @@ def test_a_server_on_which_the_daemon_cant_be_installed(minor, grade):
     assert found.grade is grade
     assert found.text == f"https://server: Kubernetes v1.{minor}, answers in 4 ms"
     assert found.advice == ("" if grade is Grade.OK else "`install` needs 1.30 or newer")
+
+
+def test_modules_that_are_all_well_are_counted():
+    assert modules_found(KnownModules({memcached.gvk: memcached})) == [Finding(Grade.OK, "modules", "1 is installed")]
+
+
+def test_a_module_that_cant_be_loaded_fails_and_one_of_two_for_a_kind_is_a_warning():
+    faults = [ModuleFault("not there", "install it"), ModuleFault("two", "remove one", is_missing=False)]
+    assert modules_found(KnownModules({}, faults)) == [
+        Finding(Grade.FAIL, "modules", "not there", "install it"),
+        Finding(Grade.WARN, "modules", "two", "remove one"),
+    ]

@@ -25,7 +25,7 @@ Examples:
 @common
 @loaded
 def doctor() -> None:
-    """Check versions, cluster, clock, CRDs, rights, daemon, and the repository of each Sync. Writes nothing.
+    """Check versions, modules, cluster, clock, CRDs, rights, daemon, and the repository of each Sync. Writes nothing.
 
     Each line begins with ok, warn or fail; the line below it says what to do. The exit status is 3 if the cluster can't be
     reached, 6 if anything else fails, and 0 otherwise.

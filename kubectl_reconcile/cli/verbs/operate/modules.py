@@ -39,6 +39,8 @@ def list_() -> None:
     """List the installed modules, and the hooks that KUBECTL_RECONCILE_WEBHOOKS names. Writes nothing.
 
     For a hook, kinds are listed by their plural name, because its manifest doesn't have the kind.
+
+    Exit status: 0 all could be loaded, 6 some could not, and standard error says why.
     """
 
 

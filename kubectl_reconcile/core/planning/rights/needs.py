@@ -32,7 +32,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.checkup_policy import runs_pods
 from kubectl_reconcile.core.manifests.parse import Located
-from kubectl_reconcile.core.module.api import Module
+from kubectl_reconcile.core.module.api import Module, UnloadedModule
 from kubectl_reconcile.core.module.rbac import LOOK, MANAGE, plural
 from kubectl_reconcile.core.objects import (
     GroupKind,
@@ -182,7 +182,7 @@ def needs_of(source: RightsInputs) -> Needs:
             continue
         ref = gathering.ref_of(located, kind)
         gathering.member(ref, kind)
-        gathering.modules(ref.namespace, located.gvk)
+        gathering.modules(ref.namespace, located)
         if runs_pods(located.manifest):
             gathering.rights[ref.namespace].add(Right("", "pods", "create"))
         if located.gvk.group_kind in _ROLES:
@@ -230,13 +230,15 @@ class _Gathering(Struct):
         if ref.group_kind in WORKLOADS:
             self.rights[ref.namespace] |= _OF_PODS
 
-    def modules(self, place: str, gvk: GroupVersionKind) -> None:
+    def modules(self, place: str, located: Located) -> None:
         """Have the modules behind a custom resource manage the Secrets that they make or read there, and read what they read all of."""
-        queue, seen = [gvk] if place else [], set[str]()
+        queue, seen = [located.gvk] if place else [], set[str]()
         while queue:
             module = self.source.modules.get(queue.pop())
             if module is None or module.name in seen:
                 continue
+            if isinstance(module, UnloadedModule):
+                self.tell(located, f"the rights of a module aren't known: {module.why}", module.hint)
             seen.add(module.name)
             queue.extend(module.owns)
             for each in module.reads:

@@ -151,7 +151,7 @@ class Judging(Struct):
     def _is_applied_by_its_module(self, live: Manifest) -> bool:
         """Tell whether an object is what its label says: anybody may set that, and an owner."""
         name = labels_of(live).get(MODULE_LABEL)
-        modules = self.context.session.modules.values() if name else ()
+        modules = self.context.session.modules.in_use() if name else ()
         return any(each.name == name and entry_of(live, each.manager) for each in modules)
 
     def judge_again(self, watched: WatchedMembers) -> None:

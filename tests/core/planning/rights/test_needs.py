@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.manifests.parse import Located
-from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.api import UnloadedModule, module
 from kubectl_reconcile.core.module.inputs import Reads
 from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, Severity
@@ -536,6 +536,18 @@ def test_a_module_that_reads_whole_namespaces_may_look_at_those_of_its_custom_re
             for verb in ("get", "list", "watch")
         )
     }
+
+
+def test_the_rights_of_a_module_that_cant_be_loaded_arent_known_and_that_is_said():
+    lost = UnloadedModule(
+        "lost", GroupVersionKind("example.com", "v1", "Lost"), owns=(), reads=(), reconcile=lambda *_: Outcome(), docs="",
+        why="its module can't be loaded", hint="install it",
+    )  # fmt: skip
+    found = needs_with([lost], ("Lost", {"namespace": "a"}))
+    assert found.of_modules == {}
+    assert [(each.message, each.hint) for each in found.problems] == [
+        ("the rights of a module aren't known: its module can't be loaded", "install it")
+    ]
 
 
 def test_a_checkup_that_runs_a_pod_takes_the_right_to_create_pods():
