@@ -1,6 +1,8 @@
 """What a nodelet decides, on plain values: what runs next, probes, statuses, names, and what a container runs."""
 
 import base64
+import importlib.util
+from pathlib import Path
 
 import pytest
 from dnslib import QTYPE, DNSRecord
@@ -308,6 +310,12 @@ def test_an_image_that_isn_t_there_says_how_to_get_it(tmp_path):
         find("etcd:3.4.1", nothing)
     with pytest.raises(ImageError, match="not by digest"):
         find("etcd@sha256:0123", nothing)
+
+
+@pytest.mark.parametrize("package", ["kubectl_reconcile", "kubectl_reconcile_operators"])
+def test_pods_of_the_interpreter_find_all_packages_that_are_installed_beside_it(package):
+    found = Path(importlib.util.find_spec(package).origin).resolve()
+    assert any(found.is_relative_to(folder) for folder in find("python").folders)
 
 
 def test_an_answer_that_comes_late_takes_back_nothing_that_the_watch_has_told():

@@ -110,9 +110,12 @@ def _system(_: str, __: Mapping[str, str]) -> Image:
 
 def _python(_: str, __: Mapping[str, str]) -> Image:
     """The interpreter that runs this, with all that is installed beside it."""
-    package = Path(__file__).parents[2]
+    package = Path(__file__).resolve().parents[2]
+    packages = {
+        found.parent for found in package.parent.glob(f"{package.name}*/__init__.py")
+    }  # where they stand in a checkout
     prefixes = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
-    folders = {*prefixes, package} - {Path("/usr")}
+    folders = {*prefixes, *packages} - {Path("/usr")}
     return Image(
         programs=(Path(sysconfig.get_path("scripts")),),
         command=(sys.executable,),
