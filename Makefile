@@ -51,8 +51,8 @@ demo: $(if $(CLUSTER),$(READY),sandbox) ## See it work: git push to running pods
 test: sandbox render s3-server ## Run all tests, on a real API server and a real Git server
 	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operators/real
 
-# How the operators' tests are dealt out: they wait more than they compute.
-REAL := --numprocesses=$(WORKERS) --dist=load --maxschedchunk=1
+# How the operators' tests are dealt out: the tests of a module share a database, and the longest modules begin first.
+REAL := --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
 
 test-operators: sandbox s3-server ## Run the operators' tests on real databases in pods that run as processes (their programs are built the first time: minutes; DUE=1: what .ci/run runs of them)
 	@$(BIN)/kubectl-reconcile sandbox build --image all

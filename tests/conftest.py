@@ -14,10 +14,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests import runs
-from tests.kubectl import KubectlError  # noqa: F401 - for tests of real databases, until they import it from there
-from tests.shared_cluster import CLUSTER
 
-pytest_plugins = ("tests.fixtures.home", "tests.fixtures.cluster", "tests.fixtures.git", "tests.fixtures.program")
+pytest_plugins = (
+    "tests.fixtures.home",
+    "tests.fixtures.cluster",
+    "tests.fixtures.git",
+    "tests.fixtures.program",
+    "tests.real_pods",
+)
 
 # A machine that is busy is slow, which says nothing about a law.
 settings.register_profile("busy", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -30,8 +34,6 @@ settings.register_profile("ci", settings.get_profile("busy"), derandomize=True, 
 # Ten thousand statuses of anything, and a thousand examples of each law besides.
 settings.register_profile("long", settings.get_profile("busy"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "busy"))
-
-OTHERS = "KUBE", "GIT_", "XDG_"  # variables with these prefixes never reach a test
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,12 +58,4 @@ def _nobodys_home(request, monkeypatch) -> None:
     """Keep the user's settings away from the tests, and the tests away from the user's files."""
     if "core" in request.node.path.relative_to(Path(__file__).parent).parts[:1]:
         return  # pure: there is nothing to keep away
-    for name in os.environ:
-        if name.startswith(OTHERS) and name not in (CLUSTER, "KUBEBUILDER_ASSETS"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(request.getfixturevalue("home")))
-    monkeypatch.setenv("XDG_STATE_HOME", str(request.getfixturevalue("run_folder")))  # the run ends what a test forgot
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "Tester")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "tester@localhost")
+    runs.leave_home(monkeypatch, request.getfixturevalue("home"), request.getfixturevalue("run_folder"))

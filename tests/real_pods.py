@@ -1,5 +1,6 @@
 """Pods that run as processes: fixtures for a namespace of them in the shared sandbox, and what to see them by."""
 
+import contextlib
 import functools
 import http.client
 import json
@@ -11,6 +12,7 @@ import pytest
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.runtime.client import unavailable
 from tests.kubectl import KubectlError
+from tests.shared_cluster import Administrator
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +28,9 @@ def _real_pods(sandbox) -> Sandbox:
 @pytest.fixture
 def real(_real_pods, kubectl, namespace, eventually) -> "Real":
     """A namespace whose pods run as processes."""
-    return labelled(Real(_real_pods, kubectl, namespace, functools.partial(eventually, timeout_s=240, pause_s=0.1)))
+    found = Real(_real_pods, kubectl, namespace, functools.partial(eventually, timeout_s=240, pause_s=0.1))
+    with contextlib.closing(found):
+        yield labelled(found)
 
 
 def labelled(real: "Real") -> "Real":
@@ -80,9 +84,17 @@ class Real:
         status, body = self.eventually(answered, f"the API server answers for {path}")
         return json.loads(body) if status == 200 else {}
 
+    @functools.cached_property
+    def _administrator(self) -> Administrator:
+        return Administrator(self.sandbox)
+
+    def close(self) -> None:
+        """Close the connection along which the API server is asked."""
+        self._administrator.close()
+
     def asked(self, method, path, body=None) -> tuple[int, bytes]:
         try:
-            return self.sandbox.request(method, path, body)
+            return self._administrator.ask(method, path, body)
         except (OSError, http.client.HTTPException) as error:
             raise KubectlError(f"{method} {path}: {error!r}") from error
 

@@ -20,11 +20,13 @@ from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.sandbox.controlplane import list_sandboxes, state_dir
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.processes import ProcessId
+from tests.shared_cluster import CLUSTER
 
 RUNS = cache_dir() / "test-runs"
 RUN = pytest.StashKey[Path]()
 RUNNER = pytest.StashKey[str]()  # the process that started the run, as OWNER holds it
 OWNER = "owner.json"
+OTHERS = "KUBE", "GIT_", "XDG_"  # variables with these prefixes never reach a test
 
 
 def begin_run(config: pytest.Config) -> None:
@@ -68,3 +70,16 @@ def end_run(folder: Path) -> None:
         for sandbox in list_sandboxes(root):
             sandbox.down()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def leave_home(monkeypatch: pytest.MonkeyPatch, home: Path, run_folder: Path) -> None:
+    """Keep the user's settings away from what is started from now on, and that away from the user's files."""
+    for name in os.environ:
+        if name.startswith(OTHERS) and name not in (CLUSTER, "KUBEBUILDER_ASSETS"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(run_folder))  # the run ends what a test forgot
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Tester")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "tester@localhost")

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from kubectl_reconcile.sandbox.controlplane import Sandbox
+from tests.waiting import eventually
 
 CLUSTER = "KUBECTL_RECONCILE_TEST_KUBECONFIG"
 
@@ -61,6 +62,16 @@ class Administrator:
                 if attempt == 2:
                     raise
         raise AssertionError
+
+    def new_namespace(self, name: str) -> str:
+        """The name of a new namespace, which is ready for pods."""
+        namespaces = "/api/v1/namespaces"
+        wanted = {"metadata": {"name": name}}
+        # Nobody else has a namespace of this name: if it already exists, the answer to a first try was lost.
+        eventually(lambda: self.ask("POST", namespaces, wanted)[0] in {201, 409}, "the namespace is created")
+        account = f"{namespaces}/{name}/serviceaccounts/default"
+        eventually(lambda: self.ask("GET", account)[0] == 200, "the namespace has its ServiceAccount")
+        return name
 
     def _connect(self) -> http.client.HTTPSConnection:
         config = yaml.safe_load(self.sandbox.kubeconfig.read_text())

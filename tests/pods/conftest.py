@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.real_pods import _real_pods, real  # noqa: F401 - fixtures
-
 LONGEST_S = 3000
 """What a test of real programs may take on a machine that is busy with others."""
 

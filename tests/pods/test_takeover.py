@@ -1,5 +1,6 @@
 """A nodelet that dies, a runtime that dies, a sandbox that ends: pods go on, start over, or are gone; never twice."""
 
+import contextlib
 import functools
 import signal
 
@@ -22,7 +23,10 @@ def own(own_sandbox, _real_pods, kubectl, eventually) -> Real:
     mine = kubectl.using(sandbox.kubeconfig)
     mine("create", "namespace", "real")
     mine("wait", "--for=create", "serviceaccount/default", "-n", "real", "--timeout=300s")
-    return labelled(Real(sandbox, mine, "real", functools.partial(eventually, timeout_s=240, pause_s=0.1)))
+    with contextlib.closing(
+        Real(sandbox, mine, "real", functools.partial(eventually, timeout_s=240, pause_s=0.1))
+    ) as real:
+        yield labelled(real)
 
 
 def starts(own, name) -> str:

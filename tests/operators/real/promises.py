@@ -2,35 +2,14 @@
 
 import contextlib
 import json
-import os
 import re
-import subprocess
 
 from kubectl_reconcile.core.module.workloads import is_ready
 from kubectl_reconcile.core.objects import controller_of
-from tests.forked import PROGRAM
-
-UNHEARD = re.compile("ready, but silent|can't be observed")
+from tests.operators.real.commands import previewed
 
 SHOWN = re.compile(r"^(act|create|delete) +(Action\S*|Pod) +[^/ ]+/(\S+)", re.MULTILINE)
 DONE = re.compile(r'INFO applied object="(Action\S*|Pod) [^/ ]+/(\S+)" op=(act|create|delete)')
-
-
-def previewed(real, *options):
-    """What ``diff`` with these *options* prints. It asks pods once, who may have no time just then, and says so: then it is asked again."""
-    environ = {**os.environ, "KUBECONFIG": real.kubectl.kubeconfig}
-
-    def heard():
-        answer = subprocess.run(
-            [PROGRAM, "diff", "-n", real.namespace, *options],
-            env=environ, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-        if UNHEARD.search(said := answer.stdout + answer.stderr):
-            raise LookupError(said)
-        assert answer.returncode in {0, 1}, answer.stderr
-        return answer
-
-    return real.eventually(heard, "all pods are heard").stdout
 
 
 class Promises:

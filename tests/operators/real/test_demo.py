@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.scenario(minutes=4)
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.minutes(4)
 @pytest.mark.usefixtures("_real_pods", "renders")
 def test_the_demo_with_etcd_plays_to_its_end():
     demo = [sys.executable, ROOT / "examples" / "etcd_demo.py", "--pace=0"]

@@ -1,4 +1,4 @@
-"""A real etcd of three members from plain pods, a headless Service and claims; both minors that there are programs for."""
+"""A real etcd of three members from plain pods, a headless Service and claims: upgraded, killed, moved and cut off, and it goes on."""
 
 import base64
 import json
@@ -7,16 +7,10 @@ import shlex
 
 import pytest
 
-from kubectl_reconcile.sandbox.images import catalog
+from tests.operators.real.etcd.cluster import NEW, OLD, PATIENTLY, claim
 
+pytestmark = pytest.mark.scenario(minutes=1)
 NAMES = ("c-0", "c-1", "c-2")
-PATIENTLY = ("--dial-timeout=20s", "--command-timeout=60s")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _programs():
-    """Built where this user has none yet: that takes minutes."""
-    catalog.build(print, only="etcd")
 
 
 def headless() -> dict:
@@ -31,11 +25,6 @@ def headless() -> dict:
 def client() -> dict:
     ports = [{"name": "client", "port": 2379}]
     return {"kind": "Service", "metadata": {"name": "client"}, "spec": {"selector": {"app": "etcd"}, "ports": ports}}
-
-
-def claim(name) -> dict:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    return {"kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
 def member(name, version) -> dict:
@@ -95,13 +84,41 @@ def led(real) -> tuple[dict, str]:
     return real.eventually(found, "somebody leads")
 
 
-def test_three_members_survive_what_befalls_them(real):
-    version = catalog.ETCD_VERSIONS[-1]
-    real.apply(headless(), client(), *(claim(name) for name in NAMES), *(member(name, version) for name in NAMES))
+@pytest.fixture(scope="module", autouse=True)
+def _members(real):
+    """Three members of the older minor."""
+    real.apply(headless(), client(), *(claim(name) for name in NAMES), *(member(name, OLD) for name in NAMES))
     for name in NAMES:
-        real.ready(name, timeout_s=240)
+        real.ready(name)
+
+
+def moved(real, name, version):
+    """Delete a pod, and make it again with the program of a version."""
+    real.delete(name)
+    real.apply(member(name, version))
+
+
+def test_an_upgrade_is_another_image_and_the_way_back_is_refused(real):
+    value = base64.b64encode(b"kept" * 100).decode()
+    etcdctl(real, "c-0", f"put first {value}")
+    for name in NAMES:
+        moved(real, name, NEW)
+        real.ready(name)
+    real.eventually(
+        lambda: {one["storageVersion"] for one in statuses(real).values()} == {"3.6.0"},
+        "the storage is of the new minor",
+    )
+    assert etcdctl(real, "c-1", "get first --print-value-only") == f"{value}\n"
+    moved(real, "c-2", OLD)
+    real.eventually(lambda: real.container("c-2")["restartCount"] > 0, "the old one doesn't run on the new one's data")
+    real.eventually(lambda: "invalid downgrade" in "\n".join(real.logs("c-2", "--previous")), "it says why")
+    moved(real, "c-2", NEW)
+    real.ready("c-2")
+
+
+def test_three_members_survive_what_befalls_them(real):
     assert len(json.loads(etcdctl(real, "c-0", "member list -w json"))["members"]) == 3
-    etcdctl(real, "c-1", "--endpoints=client:2379 put first 1")  # by the client Service
+    etcdctl(real, "c-1", "--endpoints=client:2379 put second 2")  # by the client Service
 
     before, leader = led(real)
     restarts = real.container(leader)["restartCount"]
@@ -112,19 +129,14 @@ def test_three_members_survive_what_befalls_them(real):
     assert statuses(real)[leader]["header"]["member_id"] == before[leader]["header"]["member_id"]
 
     address = real.pod("c-2")["status"]["podIP"]
-    real.delete("c-2")
-    real.apply(member("c-2", version))
-    real.ready("c-2", timeout_s=240)
+    moved(real, "c-2", NEW)
+    real.ready("c-2")
     assert real.pod("c-2")["status"]["podIP"] != address
     assert statuses(real)["c-2"]["header"]["member_id"] == before["c-2"]["header"]["member_id"]
-    assert etcdctl(real, "c-2", "get first --print-value-only") == "1\n"
+    assert etcdctl(real, "c-2", "get second --print-value-only") == "2\n"
 
 
 def test_a_member_that_is_cut_off_is_replaced_as_leader_and_comes_back(real):
-    version = catalog.ETCD_VERSIONS[-1]
-    real.apply(headless(), *(claim(name) for name in NAMES), *(member(name, version) for name in NAMES))
-    for name in NAMES:
-        real.ready(name, timeout_s=240)
     before, leader = led(real)
     other = next(name for name in NAMES if name != leader)
     real.sandbox.pods.partition(real.namespace, leader)
@@ -146,28 +158,3 @@ def leader_of(real, name) -> int:
     """Who leads, as a member says; 0 while nobody does."""
     (one,) = json.loads(etcdctl(real, name, "endpoint status -w json"))
     return one["Status"].get("leader", 0)
-
-
-def test_an_upgrade_is_another_image_and_the_way_back_is_refused(real):
-    old, new = catalog.ETCD_VERSIONS
-    real.apply(headless(), *(claim(name) for name in NAMES), *(member(name, old) for name in NAMES))
-    for name in NAMES:
-        real.ready(name, timeout_s=240)
-    value = base64.b64encode(b"kept" * 100).decode()
-    etcdctl(real, "c-0", f"put first {value}")
-    for name in NAMES:
-        real.delete(name)
-        real.apply(member(name, new))
-        real.ready(name, timeout_s=240)
-    real.eventually(
-        lambda: {one["storageVersion"] for one in statuses(real).values()} == {"3.6.0"},
-        "the storage is of the new minor",
-    )
-    assert etcdctl(real, "c-1", "get first --print-value-only") == f"{value}\n"
-    real.delete("c-2")
-    real.apply(member("c-2", old))
-    real.eventually(lambda: real.container("c-2")["restartCount"] > 0, "the old one doesn't run on the new one's data")
-    real.eventually(lambda: "invalid downgrade" in "\n".join(real.logs("c-2", "--previous")), "it says why")
-    real.delete("c-2")
-    real.apply(member("c-2", new))
-    real.ready("c-2", timeout_s=240)

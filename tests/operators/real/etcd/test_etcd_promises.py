@@ -9,10 +9,10 @@ from kubectl_reconcile.sandbox.runtime.channel import CallError
 from tests.chaos.daemon import until
 from tests.chaos.etcd.live import LiveCluster
 from tests.chaos.live import MemberError
-from tests.e2e.conftest import crds, new_daemon  # noqa: F401 - fixtures
+from tests.operators.real.etcd.cluster import NEW
 from tests.operators.real.promises import Promises
-from tests.operators.real.test_etcdcluster import NEW, OLD, _programs, db  # noqa: F401 - fixtures
 
+pytestmark = pytest.mark.scenario(minutes=5)
 MEMBER = re.compile(r"^db/(promote|remove)-.*")
 """An action on a member, by an id that no preview of a member to come can know."""
 FALLEN = re.compile(r"remove \S+, which doesn't serve")
@@ -38,7 +38,7 @@ class EtcdPromises(Promises):
     member that fell goes before others, only what is done is compared, not with whom.
     """
 
-    def __init__(self, db, folder):  # noqa: F811 - a fixture
+    def __init__(self, db, folder):
         super().__init__(db, folder)
         self.live, self.before, self.fallen = LiveCluster(db.real.sandbox, db.real.namespace), 0, []
 
@@ -49,7 +49,7 @@ class EtcdPromises(Promises):
         return self.subject.manifest(**spec)
 
     def settle(self, size, **_):
-        self.subject.settled(size, timeout_s=240)
+        self.subject.settled(size)
         self.live.settled()
 
     def shown(self, **spec):
@@ -86,8 +86,7 @@ class EtcdPromises(Promises):
         return found if len({each.get("leader", "0") for each in found} | {"0"}) == 2 else None
 
 
-@pytest.mark.minutes(11)
-def test_ten_changes_of_a_real_cluster_take_the_steps_that_were_shown(db, tmp_path):  # noqa: F811 - a fixture
+def test_ten_changes_of_a_real_cluster_take_the_steps_that_were_shown(db, tmp_path):
     promises = EtcdPromises(db, tmp_path)
     kubectl, space = db.real.kubectl, db.real.namespace
 
