@@ -6,8 +6,8 @@ import re
 import pytest
 
 from tests.operators.real.promises import Promises
-from tests.operators.real.test_mydatabase import crds, db, hand_over, new_daemon, primary_of, version  # noqa: F401 - fixtures
 
+pytestmark = pytest.mark.scenario(minutes=9)
 QUORUM = re.compile(r"^db/confirm-quorum-.*")
 """An action that is named by when it was noted, which no preview knows."""
 
@@ -48,8 +48,7 @@ def joined_from(at, promised):
     return [*promised[:at], [step for each in promised[at:] for step in each]]
 
 
-@pytest.mark.minutes(20)
-def test_thirteen_changes_of_a_real_database_take_the_steps_that_were_shown(db, tmp_path):  # noqa: F811 - a fixture
+def test_thirteen_changes_of_a_real_database_take_the_steps_that_were_shown(db, tmp_path):
     promises, spec = DatabasePromises(db, tmp_path), {}
 
     def change(what, *command, **more):
@@ -62,7 +61,7 @@ def test_thirteen_changes_of_a_real_database_take_the_steps_that_were_shown(db, 
     change("it gets a replica", replicas=2)
     change("a parameter changes", parameters={"work_mem": "8MB"})
     change("another one takes a restart", parameters={"work_mem": "8MB", "max_connections": "150"})
-    assert primary_of(db) == "db-1"
+    assert db.primary() == "db-1"
     more = [{"name": "orders", "owner": "shop"}, {"name": "more", "owner": "more"}]
     change("it gets a user and a database", users=[{"name": "shop"}, {"name": "more"}], databases=more)
     change("rules change", hba=[{"users": ["more"], "method": "reject"}])
@@ -71,7 +70,7 @@ def test_thirteen_changes_of_a_real_database_take_the_steps_that_were_shown(db, 
     change("a replica's pod is deleted", "delete", "pod", "db-0")
     change("a replica and its volume are deleted", "delete", "pod/db-2", "pvc/db-2-data")
     with promises.kept("somebody asks for another primary", **spec):
-        hand_over(db, "db-0")
-    assert primary_of(db) == "db-0"
+        db.hand_over("db-0")
+    assert db.primary() == "db-0"
     change("pods change", resources={"requests": {"cpu": "1m"}})
     change("a replica goes", replicas=2)
