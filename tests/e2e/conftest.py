@@ -11,9 +11,6 @@ import pytest
 
 from tests.e2e.domains import Factory
 from tests.e2e.ssh_host import SshHost
-from tests.fixtures.cluster import crds  # noqa: F401 - for tests of real databases, until they don't import fixtures
-from tests.fixtures.program import new_daemon  # noqa: F401 - as above
-from tests.forked import PROGRAM  # noqa: F401 - as above
 from tests.waiting import patiently
 
 

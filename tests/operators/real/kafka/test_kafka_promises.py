@@ -3,19 +3,20 @@
 import pytest
 
 from tests.chaos.kafka.live import LiveKafka
-from tests.e2e.conftest import crds, new_daemon  # noqa: F401 - fixtures
+from tests.operators.real.kafka.cluster import OLD, ORDERS, VERSION
 from tests.operators.real.promises import Promises
-from tests.operators.real.test_kafka import OLD, VERSION, _programs, kf  # noqa: F401 - fixtures
 
-pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # said of how kafka-python is imported
+pytestmark = [
+    pytest.mark.scenario(minutes=10),
+    pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated"),  # said of how kafka-python is imported
+]
 ELECTED = "act kf/elect-leaders"
-ORDERS = {"name": "orders", "partitions": 3}
 
 
 class KafkaPromises(Promises):
     """Previews of one Kafka."""
 
-    def __init__(self, kf, folder):  # noqa: F811 - a fixture
+    def __init__(self, kf, folder):
         super().__init__(kf, folder)
         self.live = LiveKafka(kf.real.sandbox, kf.real.namespace, "kf")
 
@@ -37,7 +38,7 @@ class KafkaPromises(Promises):
         self.live.settled(timeout_s=900)
 
 
-def test_seven_changes_of_a_real_cluster_take_the_steps_that_were_shown(kf, tmp_path):  # noqa: F811 - a fixture
+def test_seven_changes_of_a_real_cluster_take_the_steps_that_were_shown(kf, tmp_path):
     promises = KafkaPromises(kf, tmp_path)
     promises.change("a cluster begins", version=OLD, topics=[ORDERS])
     grown = [{**ORDERS, "partitions": 4, "config": {"retention.ms": "86400000"}}, {"name": "more"}]
