@@ -20,7 +20,7 @@ PURE = (
 """Where tests are that need nothing."""
 REAL = ("tests/operators/real/",)
 """What of those needs a control plane nevertheless."""
-LONG = ("tests/operands/", "tests/operators/real/")
+LONG = REAL
 """What takes minutes a test: it has commands of its own."""
 
 

@@ -84,8 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "whole": [name for name, parts in config.stash[_CHANGES].items() if parts or name not in proofs],
         "drawn": [],
     }
-    if config.pluginmanager.hasplugin("dsession"):
-        config.pluginmanager.register(_Workers(config.stash[_STATE]))
+    config.pluginmanager.register(_Workers(config.stash[_STATE]))
 
 
 class _Workers:
