@@ -13,7 +13,6 @@ PURE = (
     "tests/modules/",
     "tests/operators/",
     "tests/cli/",
-    "tests/certificates/",
     "tests/load/",
     "tests/test_",
 )
