@@ -9,6 +9,7 @@ from tests.operators.real.kafka.clients import Clients
 from tests.operators.real.kafka.cluster import ORDERS
 
 pytestmark = [pytest.mark.scenario(minutes=8), pytest.mark.usefixtures("zones")]
+TOPICS = [ORDERS, {"name": "bulk", "partitions": 3}]
 PLAIN = {"name": "plain"}
 SECURED = {"name": "secured", "port": 9094, "tls": {"secretName": "kf-tls"}, "authentication": "scram"}
 FILLER = """
@@ -24,8 +25,7 @@ PAIRED = {"name": "paired", "num_partitions": -1, "replication_factor": -1, "con
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # said of how kafka-python is imported
 def test_a_rebalance_moves_what_is_approved_and_takes_back_what_is_in_flight_when_it_is_stopped(kf):
-    topics = [ORDERS, {"name": "bulk", "partitions": 3}]
-    kf.apply(brokers=4, topics=topics).settled()
+    kf.apply(brokers=4, topics=TOPICS).settled()
     before = kf.held()
     assert before[3] > 0
     kf.real.run("python", "-c", FILLER, name="filler", image="python", pod={"restartPolicy": "OnFailure"})
@@ -69,11 +69,11 @@ def clients(kf):
 
 
 def test_tls_and_passwords_come_without_losing_a_record_and_then_nobody_gets_in_without(kf, clients):
-    status = kf.apply(topics=[ORDERS], brokers=3).settled()
+    status = kf.apply(topics=TOPICS, brokers=3).settled()
     assert [each["rack"] for each in status["brokers"]] == ["zone-kf-0", "zone-kf-1", "zone-kf-2"]
     kf.begin_writing()
     clients.certify()
-    kf.apply(topics=[ORDERS], listeners=[PLAIN, SECURED], users=[{"name": "app"}])
+    kf.apply(topics=TOPICS, listeners=[PLAIN, SECURED], users=[{"name": "app"}])
     status = kf.settled()
     assert [each["name"] for each in status["listeners"]] == ["plain", "secured"]
     kf.nothing_is_lost()
@@ -100,7 +100,7 @@ def test_tls_and_passwords_come_without_losing_a_record_and_then_nobody_gets_in_
     assert kf.pods() == pods
     assert "opens sesame" not in json.dumps(kf.cr) + kf.daemon.log
 
-    kf.apply(topics=[ORDERS], listeners=[SECURED], users=[{"name": "web"}]).settled()
+    kf.apply(topics=TOPICS, listeners=[SECURED], users=[{"name": "web"}]).settled()
     assert clients.enter(9092) == "refused"
     assert clients.log_in("app", "opens sesame") == "refused"
     kf.awaited(lambda: clients.log_in("web", clients.password("web")) == "read", "who is new gets in")
