@@ -25,7 +25,7 @@ from tests.operators.real.etcd.cluster import NEW, OLD, claim
 from tests.operators.real.s3 import S3, serve_s3
 from tests.s3_server import KEYS
 
-pytestmark = pytest.mark.scenario(minutes=5)
+pytestmark = pytest.mark.scenario(minutes=6)
 TO = {"claimName": "backups", "image": "python", "timeoutInSecond": 900, "beforeDeletion": True}
 NEVER = {"bucket": "backups", "endpoint": "http://s3:9000", "credentialsSecret": "never-made"}
 SPOIL = "import sys; d = bytearray(open(sys.argv[1], 'rb').read()); d[9000] ^= 1; open(sys.argv[2], 'wb').write(d)"

@@ -13,7 +13,7 @@ from tests.operators.real.commands import approved
 from tests.operators.real.etcd.cluster import NEW
 from tests.operators.real.etcd.keys import put, stored, write
 
-pytestmark = pytest.mark.scenario(minutes=4)
+pytestmark = pytest.mark.scenario(minutes=5)
 
 
 @pytest.fixture(scope="module")

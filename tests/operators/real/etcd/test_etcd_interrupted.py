@@ -8,7 +8,7 @@ from tests.operators.real.etcd.cluster import NEW, OLD, Db, claim
 from tests.operators.real.etcd.keys import put, stored
 from tests.operators.real.interrupter import Interrupter, in_spite
 
-pytestmark = pytest.mark.scenario(minutes=4)
+pytestmark = pytest.mark.scenario(minutes=2)
 
 
 @pytest.fixture(scope="module")

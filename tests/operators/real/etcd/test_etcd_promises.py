@@ -12,7 +12,7 @@ from tests.chaos.live import MemberError
 from tests.operators.real.etcd.cluster import NEW
 from tests.operators.real.promises import Promises
 
-pytestmark = pytest.mark.scenario(minutes=5)
+pytestmark = pytest.mark.scenario(minutes=3)
 MEMBER = re.compile(r"^db/(promote|remove)-.*")
 """An action on a member, by an id that no preview of a member to come can know."""
 FALLEN = re.compile(r"remove \S+, which doesn't serve")

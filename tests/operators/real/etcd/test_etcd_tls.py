@@ -9,7 +9,7 @@ import pytest
 
 from tests.operators.real.etcd.cluster import acked
 
-pytestmark = pytest.mark.scenario(minutes=3)
+pytestmark = pytest.mark.scenario(minutes=2)
 FLAGS = [
     f"--{name}=/etc/etcd/server/{file}"
     for name, file in (("cacert", "ca.crt"), ("cert", "tls.crt"), ("key", "tls.key"))

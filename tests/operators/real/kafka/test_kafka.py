@@ -4,7 +4,7 @@ import pytest
 
 from tests.operators.real.kafka.cluster import OLD, ORDERS, VERSION
 
-pytestmark = pytest.mark.scenario(minutes=7)
+pytestmark = pytest.mark.scenario(minutes=10)
 
 
 @pytest.mark.smoke

@@ -7,7 +7,7 @@ from tests.operators.real.kafka.cluster import OLD, ORDERS, VERSION
 from tests.operators.real.promises import Promises
 
 pytestmark = [
-    pytest.mark.scenario(minutes=10),
+    pytest.mark.scenario(minutes=9),
     pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated"),  # said of how kafka-python is imported
 ]
 ELECTED = "act kf/elect-leaders"

@@ -8,7 +8,7 @@ from tests.chaos.kafka.live import LiveKafka
 from tests.operators.real.kafka.clients import Clients
 from tests.operators.real.kafka.cluster import ORDERS
 
-pytestmark = [pytest.mark.scenario(minutes=8), pytest.mark.usefixtures("zones")]
+pytestmark = [pytest.mark.scenario(minutes=9), pytest.mark.usefixtures("zones")]
 TOPICS = [ORDERS, {"name": "bulk", "partitions": 3}]
 PLAIN = {"name": "plain"}
 SECURED = {"name": "secured", "port": 9094, "tls": {"secretName": "kf-tls"}, "authentication": "scram"}

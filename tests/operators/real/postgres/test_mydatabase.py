@@ -9,7 +9,7 @@ from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
 from tests.kubectl import KubectlError
 from tests.operators.real.postgres.certificates import certificate, over_tls, put_certificate
 
-pytestmark = pytest.mark.scenario(minutes=5)
+pytestmark = pytest.mark.scenario(minutes=3)
 
 
 def test_it_is_begun_filled_and_changed_and_its_rows_outlast_a_crash_and_a_deletion(db):

@@ -6,7 +6,7 @@ from tests.operators.real.postgres.certificates import certificate, put_certific
 from tests.operators.real.s3 import S3, serve_s3
 from tests.s3_server import KEYS
 
-pytestmark = pytest.mark.scenario(minutes=4)
+pytestmark = pytest.mark.scenario(minutes=2)
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 JOBS = {"image": "python", "retries": 0}
 COUNT = "select count(*), sum(n) from rows"

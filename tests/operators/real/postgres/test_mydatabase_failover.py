@@ -5,7 +5,7 @@ import pytest
 from tests.operators.real.commands import approved
 from tests.operators.real.postgres.database import Writer
 
-pytestmark = pytest.mark.scenario(minutes=6)
+pytestmark = pytest.mark.scenario(minutes=3)
 BOTH = {"replicas": 2, "failover": {"delaySeconds": 1}}
 
 

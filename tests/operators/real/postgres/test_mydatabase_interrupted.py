@@ -5,7 +5,7 @@ import pytest
 from tests.operators.real.interrupter import Interrupter, in_spite
 from tests.operators.real.postgres.database import Db
 
-pytestmark = pytest.mark.scenario(minutes=6)
+pytestmark = pytest.mark.scenario(minutes=4)
 
 
 @pytest.fixture

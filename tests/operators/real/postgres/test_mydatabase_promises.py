@@ -7,7 +7,7 @@ import pytest
 
 from tests.operators.real.promises import Promises
 
-pytestmark = pytest.mark.scenario(minutes=9)
+pytestmark = pytest.mark.scenario(minutes=5)
 QUORUM = re.compile(r"^db/confirm-quorum-.*")
 """An action that is named by when it was noted, which no preview knows."""
 
