@@ -9,13 +9,16 @@ READY_BENCH := $(VENV)/.ready-bench
 READY_MUTANTS := $(VENV)/.ready-mutants
 READY_S3 := $(VENV)/s3/.ready
 READY_DOCS := $(VENV)/docs/.ready
-WORKERS ?= 4
+# How make runs the tests: tests/running deals them out, and has built what isn't built yet. WORKERS=… are the processes that run them.
+DEALT = -p tests.running.plugin --numprocesses=$(or $(WORKERS),6)
+RUN = $(BIN)/pytest $(DEALT) $(if $(PROFILE),-p tests.running.profile --profile=$@) $(if $(STRESS),--stress) $(if $(ORDER),--shuffle=$(or $(SEED),drawn))
+ORDERED = $(if $(filter-out random,$(ORDER)),echo "ORDER=$(ORDER): the only choice is ORDER=random (SEED=… for one that comes again)"; exit 2)
 
 # Hundreds of short programs run here, which shouldn't compile themselves each time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-changed test-operators prove builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +36,7 @@ $(READY): requirements-dev.lock pyproject.toml setup.py
 s3-server: $(READY_S3) ## Install the S3 server that tests talk to, apart from all else
 
 $(READY_S3): $(READY) requirements-s3.lock
+	@echo "==> building the environment of the S3 server (half a minute, once)"
 	@$(BIN)/python -m venv --clear --without-pip $(@D)
 	@$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check --require-hashes -r requirements-s3.lock
 	@touch $@
@@ -48,22 +52,23 @@ demo: $(if $(CLUSTER),$(READY),sandbox) ## See it work: git push to running pods
 	@$(if $(and $(CLUSTER),$(ETCD)),echo "ETCD=1 needs the sandbox: leave CLUSTER out"; exit 2)
 	@$(BIN)/python examples/$(if $(CLUSTER),current_demo,$(if $(ETCD),etcd_demo,demo)).py $(if $(KEEP),--keep)
 
-test: sandbox render s3-server ## Run all tests, on a real API server and a real Git server
-	@$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operators/real
+test: $(READY) ## Run all tests, on a real API server and a real Git server, which are built meanwhile (PROFILE=1: where the time goes; STRESS=1: beside busy processes; ORDER=random SEED=…)
+	@$(ORDERED)
+	@$(RUN) --builds="sandbox,render s3-server" --ignore=tests/operators/real
 
-# How the operators' tests are dealt out: the tests of a module share a database, and the longest modules begin first.
-REAL := --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+test-operators prove: WORKERS := $(or $(WORKERS),4)
 
-test-operators: sandbox s3-server ## Run the operators' tests on real databases in pods that run as processes (their programs are built the first time: minutes; DUE=1: what .ci/run runs of them)
+test-operators: $(READY) ## Run the operators' tests on real databases in pods that run as processes (their programs are built the first time: minutes; DUE=1: what .ci/run runs of them; PROFILE=1, STRESS=1, ORDER=random as for test)
+	@$(ORDERED)
+	@$(RUN) --builds="sandbox,images s3-server" $(if $(DUE),-p tests.operators.proving.due) tests/operators/real
+
+prove: sandbox images s3-server ## Run all the operators' tests, and write what they passed with into tests/operators/PROVEN.json (OPERATOR="etcd kafka")
+	@$(BIN)/python -m tests.operators.proving --pytest="$(DEALT)" $(OPERATOR)
+
+images: $(READY) ## Build the programs of databases, and fetch those that Maven has (minutes the first time)
 	@$(BIN)/kubectl-reconcile sandbox build --image all
-	@$(BIN)/pytest $(if $(DUE),-p tests.operators.proving.due) $(REAL) tests/operators/real
 
-prove: sandbox s3-server ## Run all the operators' tests, and write what they passed with into tests/operators/PROVEN.json (OPERATOR="etcd kafka")
-	@$(BIN)/kubectl-reconcile sandbox build --image all
-	@$(BIN)/python -m tests.operators.proving --pytest="$(REAL)" $(OPERATOR)
-
-builds: sandbox render ## Build all programs that tests need, and fetch those that Maven has (minutes the first time)
-	@$(BIN)/kubectl-reconcile sandbox build --image all
+builds: sandbox render images ## Build all programs that tests need (minutes the first time)
 
 screenshots: $(READY) ## Take pictures of the page on the cluster of KUBECONFIG, in build/screenshots (make demo KEEP=1 runs one; SYNC=default/shop)
 	@$(BIN)/python -m tests.web.screenshots build/screenshots $(SYNC)
@@ -119,7 +124,7 @@ bench-render: sandbox render ## Measure rendering beside kustomize's library and
 	@$(BIN)/python -m benchmarks.render $(ARGS)
 
 leaks: sandbox render s3-server ## Run the tests with garbage collected after each, and fail those that leave a socket, file or process open (TESTS=tests/cluster)
-	@PYTHONTRACEMALLOC=15 $(BIN)/pytest -p tests.leaks -W error::ResourceWarning --numprocesses=$(WORKERS) --dist=worksteal --ignore=tests/operators/real $(TESTS)
+	@PYTHONTRACEMALLOC=15 $(BIN)/pytest -p tests.leaks -W error::ResourceWarning $(DEALT) --ignore=tests/operators/real $(TESTS)
 
 soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; memory flat, every drift put back
 	@$(BIN)/python -m tests.soak $(or $(MINUTES),15) $(SEED)

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests import runs
 
 pytest_plugins = (
+    "tests.running.ending",
     "tests.fixtures.home",
     "tests.fixtures.cluster",
     "tests.fixtures.git",

@@ -40,7 +40,7 @@ LARGE = signed(WHOLE[:-32] + bytes(20 << 20) + WHOLE[-32:])
 
 
 @pytest.fixture(scope="module")
-def s3():
+def s3(s3_python):
     server = S3Server("backups")
     yield server
     server.end()
@@ -185,7 +185,7 @@ def test_a_key_that_the_server_doesnt_know_is_told_by_its_secret(desk):
     assert not any(value in str(refused.value) for value in KEYS.values())
 
 
-def test_a_server_with_a_certificate_of_its_own_authority_is_trusted_by_that_alone(tmp_path, monkeypatch):
+def test_a_server_with_a_certificate_of_its_own_authority_is_trusted_by_that_alone(tmp_path, monkeypatch, s3_python):
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     files = certificate(tmp_path)
