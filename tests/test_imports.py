@@ -1,5 +1,6 @@
 """What tests share is in plain modules and fixtures: nothing imports a test module or a conftest, and nothing hides that it does."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -8,13 +9,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 COLLECTED = {path.stem for path in FILES if path.name.startswith("test_") or path.name == "conftest.py"}
-IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+\S+[ \t]+import[ \t]+(?:\([^)]*\)|.*)|import[ \t].*)", re.MULTILINE)
 HIDDEN = re.compile(r"# noqa:.*\bF(401|811)\b")
 
 
 def collected_by_name(text, collected):
-    """Imports of a module that name what pytest collects by itself."""
-    return [each for each in IMPORT.findall(text) if not collected.isdisjoint(re.findall(r"\w+", each))]
+    """Imports of a module that name what pytest collects by itself; text that only looks like one, in a string, is none."""
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [ast.unparse(each) for each in imports if not collected.isdisjoint(named_by(each))]
+
+
+def named_by(node):
+    places = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+    return {part for place in places for part in place.split(".")}
 
 
 COLLECTED_BY_NAME = {
@@ -31,6 +37,7 @@ OTHERS = {
     "a plain module": "from tests.waiting import patiently",
     "a part of a package that is called alike": "from aiohttp.test_utils import TestServer",
     "a fixture of that name": "def f(conftest):\n    return conftest",
+    "a suite that a test writes": "SUITE = 'from conftest import home'",
 }
 
 
