@@ -14,6 +14,8 @@ HIDDEN = re.compile(r"# noqa:.*\bF(401|811)\b")
 
 def collected_by_name(text, collected):
     """Imports of a module that name what pytest collects by itself; text that only looks like one, in a string, is none."""
+    if collected.isdisjoint(re.findall(r"\w+", text)):
+        return []  # most name none of them anywhere: to parse all takes many times as long
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
     return [ast.unparse(each) for each in imports if not collected.isdisjoint(named_by(each))]
 
