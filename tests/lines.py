@@ -15,12 +15,16 @@ _KEPT_S = 2.0
 
 
 class Line:
-    """Carries connections to *host* and *port*. Some may be dead, others late; all look well from both ends."""
+    """Carries connections to *host* and *port*. Some may be dead, others late; all look well from both ends.
+
+    *lost* are the ports of clients of whose silent connections something came that nobody hears.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self._target, self._listener = (host, port), socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._silenced_s = self._held_s = self._passed_s = 0.0
+        self.lost: set[int] = set()
         self._closed = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -79,6 +83,8 @@ class Line:
                     elif born_s > self._silenced_s:
                         with contextlib.suppress(OSError):
                             (far if one is near else near).sendall(data)
+                    elif one is near:
+                        self.lost.add(near.getpeername()[1])
 
 
 class Gate:

@@ -59,7 +59,7 @@ def silence() -> Iterator[tuple[int, list[object]]]:
         try:
             yield server.getsockname()[1], heard
         finally:
-            time.sleep(0.1)
+            time.sleep(0.1)  # who is late is heard, too
             done.set()
             listener.join()
 

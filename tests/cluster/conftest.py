@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from kubectl_reconcile.cluster.access.route import Route, resolve
 from kubectl_reconcile.cluster.client import Access, Client
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.cluster.errors import NotFound, TooManyRequests
+from tests import waiting
 
 WIDGETS = "widgets.cluster-room.test"
 
@@ -46,14 +47,7 @@ def token(kubeconfig) -> str:
 def until() -> Callable[..., Any]:
     """``await until(condition, "what is to come true")`` -> what the condition returned; the loop goes on meanwhile."""
 
-    async def wait(condition: Callable[[], Any], what: str, *, timeout_s: float = 90.0) -> Any:
-        deadline = time.monotonic() + timeout_s
-        while not (result := condition()):
-            assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
-            await asyncio.sleep(0.01)
-        return result
-
-    return wait
+    return functools.partial(waiting.until, pause_s=0.01)
 
 
 @pytest.fixture
@@ -118,17 +112,15 @@ async def widget_kind(client, namespace) -> AsyncIterator[Callable[..., Any]]:
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}"
         await client.apply(path, crd)
         made.append(path)
-        deadline = time.monotonic() + 200.0
-        while not any(
-            condition["type"] == "Established" and condition["status"] == "True"
-            for condition in ((await client.get(path)).get("status") or {}).get("conditions") or ()
-        ):
-            assert time.monotonic() < deadline, f"{path} isn't established"
-            await asyncio.sleep(0.02)
+
+        async def is_established() -> bool:
+            conditions = ((await client.get(path)).get("status") or {}).get("conditions") or ()
+            return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+        await waiting.until(is_established, f"{path} is established", pause_s=0.02)
         names, version = crd["spec"]["names"], crd["spec"]["versions"][0]["name"]
-        while not await is_served(client, f"/apis/{crd['spec']['group']}/{version}/{names['plural']}"):
-            assert time.monotonic() < deadline, f"{path} isn't served"
-            await asyncio.sleep(0.02)
+        place = f"/apis/{crd['spec']['group']}/{version}/{names['plural']}"
+        await waiting.until(lambda: is_served(client, place), f"{place} is served", pause_s=0.02)
         return path
 
     yield make

@@ -25,6 +25,7 @@ from kubectl_reconcile.cluster.client import (
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.core.objects import ObjectRef
 from tests.lines import Line, line_to
+from tests.waiting import steadily_meanwhile
 
 WATCH = "watch=true"
 STREAMING = "sendInitialEvents=true"
@@ -526,13 +527,14 @@ async def test_a_request_that_may_be_sent_twice_finds_out_that_all_connections_a
     await cache.close()
 
 
-async def test_a_request_sent_twice_that_nobody_waits_for_any_more_leaves_nothing_open(along_the_line, path, recwarn):
+async def test_a_request_sent_twice_that_nobody_waits_for_any_more_leaves_nothing_open(
+    along_the_line, path, recwarn, until
+):
     line, client = along_the_line
     await client.get("/version")
     line.hold()
     asked = asyncio.create_task(client.patch(path("one"), {"data": {"value": "2"}}, twice_after_s=0.05))
-    while len(open_to(line)) < 2:
-        await asyncio.sleep(0.02)
+    await until(lambda: len(open_to(line)) >= 2, "it is sent a second time")
     asked.cancel()
     await asyncio.wait({asked})
     await client.close()
@@ -555,8 +557,7 @@ async def test_a_watch_that_does_not_tell_a_write_of_our_own_is_given_up(
     cache = Cache(client)
     await following(cache, feed)
     cache.wrote(await write("one"))
-    await asyncio.sleep(4)
-    assert "watch is dead" not in caplog.text
+    await steadily_meanwhile(lambda: "watch is dead" not in caplog.text, "it has told the write", for_s=4)
     line.silence()
     cache.wrote(await write("one", "2"))
     await write("two")
@@ -566,7 +567,7 @@ async def test_a_watch_that_does_not_tell_a_write_of_our_own_is_given_up(
 
 
 async def test_requests_under_way_end_when_connections_are_given_up_and_reads_are_made_again(
-    along_the_line, path, write
+    along_the_line, path, write, until
 ):
     line, client = along_the_line
     await write("one")
@@ -574,7 +575,7 @@ async def test_requests_under_way_end_when_connections_are_given_up_and_reads_ar
     line.silence()
     reading = asyncio.create_task(client.get(path("one")))
     writing = asyncio.create_task(client.patch(path("one"), {"data": {"value": "2"}}))
-    await asyncio.sleep(1.5)
+    await until(lambda: len(line.lost) == 2, "both have been sent")
     client.give_up_connections()
     assert (await reading)["metadata"]["name"] == "one"
     with pytest.raises(Unreachable, match="died silently"):

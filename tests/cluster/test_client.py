@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -217,22 +218,16 @@ async def test_a_megabyte_in_one_event_is_no_trouble(client, maps, config_map):
         break
 
 
-async def test_a_version_that_is_forgotten_is_gone(client, namespace, widget_kind):
+async def test_a_version_that_is_forgotten_is_gone(client, namespace, widget_kind, until):
     await widget_kind()  # the server remembers a kind's history from its beginning only
 
     async def watched():
-        async with asyncio.timeout(200):
-            while True:
-                try:
-                    async for _ in client.watch(
-                        f"/apis/{namespace}.test/v1/widgets", resourceVersion="1", timeoutSeconds=5
-                    ):
-                        pass
-                except TooManyRequests:  # the kind is so new that its storage isn't ready
-                    await asyncio.sleep(0.1)
+        with suppress(TooManyRequests):  # the kind is so new that its storage isn't ready
+            async for _ in client.watch(f"/apis/{namespace}.test/v1/widgets", resourceVersion="1", timeoutSeconds=5):
+                pass
 
     with pytest.raises(Gone) as caught:
-        await watched()
+        await until(watched, "the server says that it has forgotten")
     assert caught.value.status == 410
 
 
@@ -247,7 +242,7 @@ async def test_a_watch_that_ended_while_we_stood_still_was_not_silent(client, ma
     stood_still = []
 
     def stand_still() -> None:
-        time.sleep(6)
+        time.sleep(6)  # nothing else goes on
         stood_still.append(1)
 
     loop = asyncio.get_running_loop()
@@ -273,7 +268,7 @@ async def test_nonsense_in_a_watch_is_a_server_error(through_faults, faults, map
                 pass
 
 
-async def test_many_watches_leave_the_requests_room(client, maps):
+async def test_many_watches_leave_the_requests_room(client, maps, until):
     opened = []
 
     async def watch():
@@ -281,10 +276,7 @@ async def test_many_watches_leave_the_requests_room(client, maps):
             pass
 
     watches = [asyncio.create_task(watch()) for _ in range(80)]
-    deadline = time.monotonic() + 200
-    while len(opened) < 80 and time.monotonic() < deadline:
-        await asyncio.sleep(0.01)
-    assert len(opened) == 80
+    await until(lambda: len(opened) == 80, "all watches are open")
     assert await asyncio.wait_for(client.get("/version"), 100)
     for task in watches:
         task.cancel()
@@ -684,13 +676,16 @@ async def test_a_credential_that_stays_refused_is_unauthorized(kubeconfig, tmp_p
             await client.get("/version")
 
 
-async def test_a_credential_that_runs_out_is_renewed_before_it_is_refused(kubeconfig, tmp_path, token):
-    soon = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=0.2)).isoformat()
+async def test_a_credential_that_runs_out_is_renewed_before_it_is_refused(kubeconfig, tmp_path, token, until):
+    soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=0.2)
     late = (dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)).isoformat()
-    statuses = [{"token": token, "expirationTimestamp": soon}, {"token": token, "expirationTimestamp": late}]
+    statuses = [
+        {"token": token, "expirationTimestamp": soon.isoformat()},
+        {"token": token, "expirationTimestamp": late},
+    ]
     script = write_plugin(tmp_path, statuses)
     async with await Client.connect(Access(kubeconfig=plugin_config(kubeconfig, script, tmp_path))) as client:
-        await asyncio.sleep(0.25)
+        await until(lambda: dt.datetime.now(dt.UTC) > soon, "the first has run out")
         for _ in range(3):
             await client.get("/version")
     assert runs(tmp_path) == 2

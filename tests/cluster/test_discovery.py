@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -11,6 +10,7 @@ from kubectl_reconcile.cluster.client import Access, Client, ServerError, Unreac
 from kubectl_reconcile.cluster.discovery import Discovery, Resource
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.ssa.schema import schemas_of_document
+from tests.waiting import until
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
@@ -269,8 +269,12 @@ async def test_the_folder_stays_bounded(client, tmp_path, monkeypatch):
 async def test_a_new_kind_has_its_schema_after_a_refresh(discovery, namespace, widget_kind):
     await widget_kind()
     widget = GroupVersionKind(f"{namespace}.test", "v1", "Widget")
-    while not (await discovery.schemas([widget]))[widget].known:
+
+    async def is_known():
         await discovery.refresh()
+        return (await discovery.schemas([widget]))[widget].known
+
+    await until(is_known, "the server has published the kind")
     assert (await discovery.schemas([widget]))[widget].is_custom
 
 
@@ -280,11 +284,11 @@ async def test_a_document_that_changed_since_the_index_was_read_is_found_at_its_
     widget = GroupVersionKind(f"{namespace}.test", "v1", "Widget")
 
     async def published(with_notes):
-        while True:
+        async def is_so():
             schema = (await (await Discovery.load(client)).schemas([widget]))[widget]
-            if schema.known and ("notes" in schema.root.map.names) is with_notes:
-                return
-            await asyncio.sleep(0.05)
+            return schema.known and ("notes" in schema.root.map.names) is with_notes
+
+        await until(is_so, f"the server has published the kind, {with_notes=}")
 
     path = await widget_kind()
     await published(with_notes=False)

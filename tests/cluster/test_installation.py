@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from kubectl_reconcile.cluster.client import Forbidden
 from kubectl_reconcile.core.installation import NAMESPACE, objects
+from tests.waiting import until
 
 
 async def test_the_namespace_takes_the_daemons_pod_and_no_pod_that_could_do_harm(client, namespace):
@@ -23,12 +22,10 @@ async def test_the_namespace_takes_the_daemons_pod_and_no_pod_that_could_do_harm
     harmful = {**pod, "spec": {**pod["spec"], "hostPID": True}}
 
     async def refusal() -> str:
-        for _ in range(600):  # until admission has heard of the labels
-            try:
-                await client.create(f"{place}/pods", harmful, dry_run=True)
-            except Forbidden as refused:
-                return str(refused)
-            await asyncio.sleep(0.1)
-        return "it isn't refused"
+        try:
+            await client.create(f"{place}/pods", harmful, dry_run=True)
+        except Forbidden as refused:
+            return str(refused)
+        return ""
 
-    assert "violates PodSecurity" in await refusal()
+    assert "violates PodSecurity" in await until(refusal, "admission has heard of the labels, and refuses")

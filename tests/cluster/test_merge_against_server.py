@@ -4,7 +4,6 @@ Every `ask` puts one question to both: the server answers with dry-runs, and the
 fields and the conflicts must be the same (tests/oracle/judge.py).
 """
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -23,6 +22,7 @@ from kubectl_reconcile.core.ssa.csa_upgrade import LAST_APPLIED
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, IgnoreRule, MergeError, Reason, Verdict, three_way
 from kubectl_reconcile.core.ssa.schema import schema_of_crd, schemas_of_document
+from tests.waiting import until
 
 TEXT = {"type": "string"}
 
@@ -152,11 +152,12 @@ async def _custom(client, namespace, crd):
 
 async def _discovered(client, gvk):
     """The schema as production reads it, once the server has published it."""
-    while True:
+
+    async def published():
         schema = (await (await Discovery.load(client)).schemas([gvk]))[gvk]
-        if schema.known:
-            return schema
-        await asyncio.sleep(0.1)
+        return schema if schema.known else None
+
+    return await until(published, f"the server has published {gvk}")
 
 
 def deployment(*, replicas=2, strategy=None, **container):

@@ -117,7 +117,8 @@ async def test_watches_that_the_server_ends_are_no_outage_and_go_on_along_the_sa
     for number in range(3):
         await write(f"map-{number}")
         await until(lambda number=number: len(names(cache)) == number + 1, "it is told")
-        await asyncio.sleep(1)
+        told = len(positions(faults))
+        await until(lambda told=told: len(positions(faults)) > told, "the server has ended that watch")
     assert positions(faults) == sorted(positions(faults))
     assert len(faults.watched_along) == connections
     assert (states, caplog.text) == ([], "")
@@ -145,7 +146,7 @@ async def test_a_busy_watch_that_falls_silent_does_not_count_as_heard_for_what_i
     await until(lambda: positions(faults), "a watch that goes on")
     for number in range(10):
         await write(f"map-{number}")
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # the watch is busy for a while
     await until(faults.mute, "a watch is under way")
     monkeypatch.setattr(reflector, "_WATCH_S", (1000, 1000))  # the watch after this one wouldn't find it out in time
     await write("last")

@@ -40,7 +40,7 @@ def simulated(plan, services, outcome=lambda number: 200):
 
     async def send():
         number = next(numbers)
-        await asyncio.sleep(services[number])
+        await asyncio.sleep(services[number])  # what an answer takes
         found = outcome(number)
         if isinstance(found, Exception):
             raise found

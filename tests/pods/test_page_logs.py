@@ -1,10 +1,9 @@
 """What a process pod has printed, on the page."""
 
-import asyncio
-
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.engine.api.pod_logs import logs_of
 from kubectl_reconcile.engine.sync.session import Session
+from tests.waiting import until
 
 
 async def test_the_page_shows_the_end_of_what_a_container_has_printed(real, kubectl, tmp_path):
@@ -14,8 +13,11 @@ async def test_the_page_shows_the_end_of_what_a_container_has_printed(real, kube
     real.ready()
     access = Access(kubeconfig=str(kubectl.kubeconfig), namespace=real.namespace)
     async with Session.open(access, tmp_path) as session:
-        async with asyncio.timeout(240):
-            while "red" not in (found := await logs_of(session.client, real.pod())).lines:
-                await asyncio.sleep(0.1)
+
+        async def all_that_is_printed():
+            found = await logs_of(session.client, real.pod())
+            return found if "red" in found.lines else None
+
+        found = await until(all_that_is_printed, "all that was printed is there")
     assert found.containers == ["main"]
     assert (found.lines[0], found.lines[-2:], len(found.lines)) == ("1502", ["2000", "red"], 500)

@@ -17,13 +17,16 @@ ROOT = Path(__file__).parents[2]
 LONGEST_S = 300
 PLUGINS = ("xdist", "tests.running.plugin", "tests.running.ending")
 
-CONFTEST = """
-import pathlib
-import pytest
-
+NOTING = """
 def note(text):
     with open("notes", "a") as notes:
         print(text, file=notes)
+"""
+
+CONFTEST = """
+import pathlib
+import pytest
+from noting import note
 
 @pytest.fixture(scope="session")
 def sandbox():
@@ -38,7 +41,7 @@ def scenario(sandbox):
 
 TESTS = """
 import pytest
-from conftest import note
+from noting import note
 
 @pytest.mark.parametrize("number", range(20))
 def test_pure(number):
@@ -61,6 +64,7 @@ class Suite:
 
     def __init__(self, folder):
         self.folder = folder
+        self.write("noting.py", NOTING)
         self.write("conftest.py", CONFTEST)
         self.write("test_suite.py", TESTS)
         self.write("Makefile", BUILD)
@@ -173,7 +177,7 @@ def test_a_random_order_comes_again_by_its_seed(suite):
 
 SCENARIO = """
 import pytest
-from conftest import note
+from noting import note
 
 pytestmark = pytest.mark.scenario(minutes=1)
 
@@ -209,7 +213,7 @@ def test_a_run_that_is_told_to_end_ends_what_it_started(suite):
     """Programs that stop a run send SIGTERM: fixtures end what they have begun all the same, and the builds end, too."""
     suite.write(
         "test_suite.py",
-        "import threading\nfrom conftest import note\n\ndef test_hangs(scenario):\n    note('hangs')\n    threading.Event().wait(600)\n",
+        "import threading\nfrom noting import note\n\ndef test_hangs(scenario):\n    note('hangs')\n    threading.Event().wait(600)\n",
     )
     suite.write("built", "")
     suite.write("Makefile", BUILD.replace("sandbox", "other"))

@@ -28,6 +28,7 @@ from kubectl_reconcile.sandbox.pods.served.portforward import ports_of
 from kubectl_reconcile.sandbox.pods.served.spdy import _DICTIONARY, SpdyConnection
 from kubectl_reconcile.sandbox.runtime.names import Zone, answer
 from kubectl_reconcile.sandbox.runtime.traffic import Outside, Proxy
+from tests.waiting import until
 
 POD = {
     "metadata": {"name": "db-0", "namespace": "shop", "uid": "u-1"},
@@ -279,9 +280,7 @@ async def test_one_who_connects_to_services_without_end_leaves_room_for_others()
                     await asyncio.to_thread((await asyncio.to_thread(connected, own)).recv, 5)
         held.close()
         await proxy.follow({})
-        async with asyncio.timeout(60):
-            while len(asyncio.all_tasks()) > 1:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(asyncio.all_tasks()) == 1, "nobody is left who carries anything")
 
 
 async def test_a_probe_that_the_api_server_or_an_image_is_in_the_way_of_has_failed():

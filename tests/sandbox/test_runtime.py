@@ -19,6 +19,7 @@ from kubectl_reconcile.sandbox.processes import ProcessId
 from kubectl_reconcile.sandbox.runtime.channel import CallError, _short
 from kubectl_reconcile.sandbox.runtime.client import RuntimeClient, spec, unavailable
 from kubectl_reconcile.sandbox.runtime.server import SOCKET
+from tests.waiting import until
 
 if REASON := unavailable():
     pytest.skip(REASON, allow_module_level=True)
@@ -123,17 +124,12 @@ async def test_pods_reach_each_other_until_they_are_cut_off(runtime):
             answer = await runtime.call("enter", uid="client", container="main", spec=what, files=streams)
             return answer["exitCode"] == 0
 
-    async def answered() -> None:
-        async with asyncio.timeout(200):
-            while not await asked():
-                await asyncio.sleep(0.05)
-
-    await answered()
+    await until(asked, "the server answers")
     await runtime.call("cut", uid="server", peers=[], heal=False)
     assert not await asked()
     (await runtime.dial(server, 80, 60.0)).close()  # it can still be probed
     await runtime.call("cut", uid="server", peers=[], heal=True)
-    await answered()
+    await until(asked, "the server answers again")
 
 
 async def test_a_user_of_its_own(runtime):
@@ -200,7 +196,7 @@ async def test_a_runtime_without_a_file_left_goes_on(runtime):
     with contextlib.ExitStack() as many, _short(runtime.folder / SOCKET) as address:
         for _ in range(20):
             many.enter_context(socket.socket(socket.AF_UNIX)).connect(address)
-        await asyncio.sleep(0.3)
+        await until(lambda: open_files(inner) >= few, "it has no file left")
     async with asyncio.timeout(60):
         await runtime.call("remove", uid="one", tmpfs=[])
     assert all(one.alive for one in runtime.processes())
@@ -268,9 +264,11 @@ for port, text in json.load(open("/replies")).items():
     shown = {"source": str(runtime.folder / "replies"), "target": "/replies", "readOnly": True}
     await start(runtime, "one", sys.executable, "-c", listen, mounts=[*PYTHON, shown])
     target = probing.ProbeTarget({"name": "main"}, ip, runtime, None)
-    async with asyncio.timeout(200):
-        while any([await probing.attempt(target, {"tcpSocket": {"port": port}}, 60.0) for port in ANSWERS]):
-            await asyncio.sleep(0.05)
+
+    async def all_listen() -> bool:
+        return not any([await probing.attempt(target, {"tcpSocket": {"port": port}}, 60.0) for port in ANSWERS])
+
+    await until(all_listen, "a server listens at each port")
     for port, (_, problem) in ANSWERS.items():
         assert (await probing.attempt(target, {"httpGet": {"port": port}}, 60.0))[:51] == problem[:51]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 from aiohttp import ClientSession, ClientWebSocketResponse
 
 from tests.talking import talking
+from tests.waiting import until
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_S = 150.0
@@ -102,18 +102,18 @@ class Tab:
 
     async def until(self, script: str) -> Any:
         """What a script's expression is, once it is true."""
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                with suppress(UntoldError):  # a page that is just being left can't say anything
-                    if found := await self.value(script):
-                        return found
-                await asyncio.sleep(0.05)
+
+        async def value() -> Any:
+            with suppress(UntoldError):  # a page that is just being left can't say anything
+                return await self.value(script)
+
+        return await until(value, script, timeout_s=PATIENCE_S)
 
     async def sees(self, text: str, where: str = "main") -> None:
         """Return once *text* is to be read."""
         try:
             await self.until(f"document.querySelector({json.dumps(where)})?.innerText.includes({json.dumps(text)})")
-        except TimeoutError:
+        except AssertionError:
             shown = await self.value("document.body.innerText")
             raise AssertionError(f"{text!r} isn't shown, but:\n{shown}\n{self.complaints}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -25,6 +24,7 @@ from kubectl_reconcile.web.fleet_feed import FleetFeed
 from kubectl_reconcile.web.local_door import LocalDoor
 from tests.engine.manifests import MAKERS
 from tests.engine.shop import PATHS, Shop
+from tests.waiting import until
 from tests.web import browser
 from tests.web.described import as_described
 from tests.web.site import site_of
@@ -77,10 +77,17 @@ class Page:
 
     async def until(self, path: str, condition: Callable[[Any], bool], what: str) -> Any:
         """What is at *path*, once *condition* is true of it."""
-        async with asyncio.timeout(150):
-            while not condition(found := await self.get(path)):
-                await asyncio.sleep(0.05)
-        assert found is not None, what
+        found: Any = None
+
+        async def is_so() -> bool:
+            nonlocal found
+            found = await self.get(path)
+            return condition(found)
+
+        try:
+            await until(is_so, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; at {path} is {found!r}") from None
         return found
 
 

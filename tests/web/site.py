@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import ClientSession, DummyCookieJar
 
 from kubectl_reconcile.cli.operate.page_in_cluster import serving_page
+from tests.waiting import until
 from tests.web.described import as_described
 
 ORIGIN = "https://sync.example.com"
@@ -43,12 +43,20 @@ class Site:
 
     async def until(self, path, token, condition):
         """What is at *path*, once it is there and *condition* is true of it."""
-        async with asyncio.timeout(150):
-            while True:
-                answer = await self.ask(path, token=token)
-                if answer.status == 200 and condition(found := await answer.json()):
-                    return found
-                await asyncio.sleep(0.1)
+        answer = found = None
+
+        async def is_so():
+            nonlocal answer, found
+            answer = await self.ask(path, token=token)
+            found = await answer.json() if answer.status == 200 else None
+            return answer.status == 200 and condition(found)
+
+        try:
+            await until(is_so, f"what is wanted is at {path}")
+        except AssertionError as error:
+            said = answer and (answer.status, await answer.text())
+            raise AssertionError(f"{error}; the answer is {said}") from None
+        return found
 
 
 @asynccontextmanager

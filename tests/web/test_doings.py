@@ -10,6 +10,7 @@ from kubectl_reconcile.core.annotations import APPROVED_PLAN, PINNED_FROM, SYNC_
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.web import doings
 from kubectl_reconcile.web.errors import answer_of
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -90,12 +91,11 @@ async def test_what_was_done_is_told_with_the_name_of_whoever_had_it_done(served
         async with await page.ask(f"{made.path}/events") as answer:
             return (await answer.json())["events"] if answer.status == 200 else []
 
-    async with asyncio.timeout(150):  # until the authorizer knows of the bindings
-        while not any("dora" in each["message"] for each in await events()):
-            await (
-                await page.ask(f"{made.path}/suspend", method="POST", json={}, headers={"Origin": page.origin})
-            ).read()
-            await asyncio.sleep(0.1)
+    async def told():
+        await (await page.ask(f"{made.path}/suspend", method="POST", json={}, headers={"Origin": page.origin})).read()
+        return any("dora" in each["message"] for each in await events())
+
+    await until(told, "the authorizer knows of the bindings, and it is told who did it")
     (said,) = {(each["reason"], each["message"]) for each in await events()}
     assert said == ("Suspended", "dora, from the page: suspended")
 
@@ -109,14 +109,19 @@ async def test_nothing_else_is_gone_back_to(page, made, body):
     assert "commit" not in (await live(made))["spec"]["source"]["git"]
 
 
+async def until_let_in(page, path):
+    async def is_let_in():
+        return (await page.ask(path)).status == 200
+
+    await until(is_let_in, "the authorizer knows of the binding")
+
+
 async def test_who_may_only_read_may_have_nothing_done(served, session_of, made, kubectl):
     namespace = made.namespace
     kubectl("create", "role", "reads-syncs", "--verb=get,list,watch", "--resource=syncs.reconcile.dev", "-n", namespace)
     kubectl("create", "rolebinding", "carol", "--role=reads-syncs", "--user=carol", "-n", namespace)
     page = await served(await session_of("carol", namespace))
-    async with asyncio.timeout(150):  # until the authorizer knows of the binding
-        while (await page.ask(made.path)).status != 200:
-            await asyncio.sleep(0.1)
+    await until_let_in(page, made.path)
     assert not (await page.get(made.path))["mayWrite"]
     for doing in ("suspend", "resume"):
         assert "carol" in (await page.post(f"{made.path}/{doing}", status=403))["error"]["message"]
@@ -137,9 +142,7 @@ async def test_who_may_not_patch_has_nothing_begun(served, session_of, made, kub
     kubectl("create", "role", "reads", "--verb=get,list,watch", resources, "-n", namespace)
     kubectl("create", "rolebinding", "erin", "--role=reads", "--user=erin", "-n", namespace)
     page = await served(await session_of("erin", namespace))
-    async with asyncio.timeout(150):  # until the authorizer knows of the binding
-        while (await page.ask(made.path)).status != 200:
-            await asyncio.sleep(0.1)
+    await until_let_in(page, made.path)
     for place in (f"{made.path}/rollback", f"{plain}/approve"):
         assert "erin may not patch" in (await page.post(place, status=403))["error"]["message"]
     assert begun == []
@@ -164,10 +167,12 @@ async def test_two_things_are_done_at_a_time_for_one_person_and_no_more(page, ma
         assert "still running" in refused["error"]["message"]
         assert not (await live(made))["spec"].get("suspend")
         on.set()
-        while (
-            await page.ask(f"{made.path}/suspend", method="POST", json={}, headers={"Origin": page.origin})
-        ).status == 429:
-            await asyncio.sleep(0.02)
+
+    async def has_room():
+        path = f"{made.path}/suspend"
+        return (await page.ask(path, method="POST", json={}, headers={"Origin": page.origin})).status != 429
+
+    await until(has_room, "there is room for a third")
 
 
 WRONG = {

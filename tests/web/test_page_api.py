@@ -1,6 +1,5 @@
 """What the page is told: of Syncs, their trees, histories and plans, and of objects; by the rights of whoever looks."""
 
-import asyncio
 import base64
 import json
 from types import SimpleNamespace
@@ -11,6 +10,7 @@ from kubectl_reconcile.engine.api import pod_logs
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web import asking, stream
 from kubectl_reconcile.web.errors import Refused, answer_of
+from tests.waiting import until
 
 SECRET = "correct-horse-battery"
 ENCODED = base64.b64encode(SECRET.encode()).decode()
@@ -224,10 +224,12 @@ async def test_logs_take_the_right_to_read_them(served, session_of, session, nam
     kubectl("create", "role", "sees-pods", "--verb=get", "--resource=pods", "-n", namespace)
     kubectl("create", "rolebinding", "erin", "--role=sees-pods", "--user=erin", "-n", namespace)
     page, place = await served(await session_of("erin", namespace)), f"/api/v1/objects/Pod/{namespace}/waits"
-    async with asyncio.timeout(150):  # until the authorizer knows of the binding
-        while "pods/log" not in (said := await (await page.ask(f"{place}/logs")).text()):
-            await asyncio.sleep(0.1)
-    assert "erin" in said
+
+    async def said() -> str:
+        text = await (await page.ask(f"{place}/logs")).text()
+        return text if "pods/log" in text else ""
+
+    assert "erin" in await until(said, "the authorizer knows of the binding")
 
 
 PRINTED = {
@@ -272,9 +274,7 @@ async def test_everybody_sees_what_they_may_and_no_more(served, session_of, foll
         async with await page.ask(path) as answer:
             return await answer.json() if answer.status == 200 else None
 
-    async with asyncio.timeout(150):  # until the authorizer knows of the binding
-        while (found := await seen()) is None:
-            await asyncio.sleep(0.1)
+    found = await until(seen, "the authorizer knows of the binding")
     assert found["only"] == namespace
     assert [row["name"] for row in found["rows"]] == ["shop"]
     refused = await others.get(path, status=403)
@@ -302,7 +302,5 @@ async def test_kinds_that_come_while_the_page_is_open_are_known(page, followed, 
         async with await page.ask(place) as answer:
             return "no kind" not in await answer.text()
 
-    async with asyncio.timeout(150):  # until the server lists it
-        while not await known():
-            await asyncio.sleep(0.1)
+    await until(known, "the server lists the kind")
     kubectl("delete", f"crd/lamps.{group}", "--wait=false")

@@ -15,6 +15,7 @@ from kubectl_reconcile.web.asking import Asker, tenant_of
 from kubectl_reconcile.web.people import people, seen_fleet, sign_in
 from kubectl_reconcile.web.rate_limit import RateLimit
 from tests.security.tarpit import tarpit
+from tests.waiting import until
 from tests.web.site import ORIGIN, site_of
 
 ABOUT, SYNCS = "/api/v1/about", "/api/v1/syncs"
@@ -60,9 +61,11 @@ async def test_a_right_that_is_gone_counts_no_more(site, token_of, allow, shop, 
     alice = await token_of("alice")
     await site.until(SYNCS, alice, lambda found: found["rows"])
     kubectl("delete", "rolebinding", "alice-list", "-n", namespace)
-    async with asyncio.timeout(150):
-        while (await site.ask(SYNCS, token=alice)).status != 403:
-            await asyncio.sleep(0.1)
+
+    async def is_refused():
+        return (await site.ask(SYNCS, token=alice)).status == 403
+
+    await until(is_refused, "the right is gone for the page, too")
 
 
 async def test_only_changes_that_somebody_may_see_are_pushed(site, token_of, allow, shop, session, namespace):
@@ -303,9 +306,11 @@ async def test_a_token_that_the_cluster_accepts_no_more_is_forgotten(site, token
     alice = await token_of("alice")
     key = (await site.sign_in(alice)).headers["Set-Cookie"].partition(";")[0]
     await session.client.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/alice")
-    async with asyncio.timeout(150):  # a server remembers a token for some seconds
-        while (await site.ask(f"{SYNCS}/{namespace}/shop", key=key)).status != 401:
-            await asyncio.sleep(0.2)
+
+    async def is_nobody():
+        return (await site.ask(f"{SYNCS}/{namespace}/shop", key=key)).status == 401
+
+    await until(is_nobody, "the server has forgotten the token, which it remembers for some seconds")
     assert (await site.ask(ABOUT, key=key)).status == 401
 
 
@@ -361,9 +366,11 @@ async def test_other_revisions_take_the_right_to_update_the_sync(site, token_of,
     await site.until(followed.path, alice, bool)
     assert "without the right to update" in (await site.get(path, alice, status=403))["error"]["message"]
     allow("alice", "update")
-    async with asyncio.timeout(150):
-        while "without the right to update" in await (await site.ask(path, token=alice)).text():
-            await asyncio.sleep(0.1)
+
+    async def may_update():
+        return "without the right to update" not in await (await site.ask(path, token=alice)).text()
+
+    await until(may_update, "the right to update counts")
 
 
 @pytest.fixture
@@ -384,13 +391,10 @@ async def test_nobody_waits_for_a_git_server_once_the_browser_has_gone(
     with tarpit() as hanging:
         await hanging_sync(session, namespace, hanging.urls[0])
         await site.until(path, alice, bool)
-        async with asyncio.timeout(150):
-            asked = asyncio.create_task(site.ask(look.format(sync=path), token=alice))
-            while not hanging.waiting:
-                await asyncio.sleep(0.02)
-            asked.cancel()
-            while hanging.waiting:
-                await asyncio.sleep(0.02)
+        asked = asyncio.create_task(site.ask(look.format(sync=path), token=alice))
+        await until(lambda: hanging.waiting, "the Git server is asked")
+        asked.cancel()
+        await until(lambda: not hanging.waiting, "nobody waits for the Git server any more")
 
 
 async def hanging_sync(session, namespace, url):

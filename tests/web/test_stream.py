@@ -12,6 +12,7 @@ from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.web import fleet_feed
 from kubectl_reconcile.web import stream as streams
 from kubectl_reconcile.web.asking import Asker
+from tests.waiting import until
 from tests.web.described import shape
 
 
@@ -129,9 +130,11 @@ async def test_changes_of_an_object_take_the_right_to_watch_it(served, session_o
     kubectl("create", "rolebinding", "sees", "--role=sees", "--user=frank", "-n", namespace)
     page = await served(await session_of("frank", namespace))
     path = f"/api/v1/objects/ConfigMap/{namespace}/settings/changes"
-    async with asyncio.timeout(150):  # until the right to get it is known
-        while "may not watch" not in await (await page.ask(path)).text():
-            await asyncio.sleep(0.1)
+
+    async def may_get():
+        return "may not watch" in await (await page.ask(path)).text()
+
+    await until(may_get, "the right to get it is known")
     assert (await page.ask(path)).status == 403
 
 

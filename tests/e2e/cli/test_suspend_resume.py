@@ -16,6 +16,7 @@ from tests import forked
 from tests.e2e.cluster import until_may
 from tests.lines import line_to
 from tests.talking import talking
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_get_goes_on_when_its_watch_has_died_in_silence(kept_by_hand, cluster, k
         command = ["kubectl-reconcile", "get", "shop", "-w", "-n", cluster.namespace, "--kubeconfig", far]
         with talking(command, stdout=subprocess.PIPE) as watching:
             assert [watching.stdout.readline().split()[0] for _ in range(2)] == ["NAME", "shop"]
-            time.sleep(1)  # the watch begins
+            eventually(line.is_quiet, "the watch has begun, and nothing else is asked")
             line.silence()
             silenced_s = time.monotonic()
             cluster.edit("Sync", "shop", {"spec": {"suspend": True}})

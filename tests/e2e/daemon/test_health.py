@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.waiting import patiently
+from tests.waiting import patiently, steadily
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -234,8 +234,7 @@ def test_a_stranger_with_the_mark_of_a_set_says_nothing_of_its_health(follow, cl
     stranger["metadata"]["labels"] = marked
     cluster.apply(stranger)
     cluster.edit("Deployment", "web", {"metadata": {"annotations": {"seen": "yes"}}})
-    time.sleep(2)
-    assert sync.status["health"]["counts"] == {"Current": 1}
+    steadily(lambda: sync.status["health"]["counts"] == {"Current": 1}, "the stranger isn't counted", for_s=2)
 
 
 def test_a_set_of_sets_is_ready_when_the_members_of_its_members_are(follow, cluster, git_server):
@@ -268,7 +267,7 @@ def test_members_whose_statuses_move_all_the_time_cost_one_write_a_second_and_no
 
     def settled():
         before = writes()
-        time.sleep(3)
+        time.sleep(3)  # in which something would be written
         return writes() - before <= 2  # the Lease is renewed
 
     patiently(settled, "nothing is written any more")

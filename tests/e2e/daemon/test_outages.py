@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.waiting import steadily
+
 # --- the repository, and what we keep of it ---
 
 
@@ -310,8 +312,7 @@ def test_a_server_that_is_overrun_stands_still_or_is_away_is_waited_for(
     # It is away for a while, and what came before its return it doesn't remember: positions in it are forgotten.
     sandbox.stop("kube-apiserver", grace_s=1)
     sha = git_server.push({"a.yaml": config_map("a", at="2"), "c.yaml": config_map("c", at="2")})
-    time.sleep(12)
-    assert daemon.answer("/healthz")[0] == 200
+    steadily(lambda: daemon.answer("/healthz")[0] == 200, "it lives on", for_s=12, pause_s=1)
     eventually(lambda: daemon.answer("/readyz")[0] == 503, "it says so")
     sandbox.start("kube-apiserver")
     sync.until_synced(sha)

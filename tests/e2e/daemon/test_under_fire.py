@@ -264,7 +264,7 @@ def test_writes_that_arrive_after_the_successors_are_refused_and_are_no_failure_
                 break
             eventually(lambda: agreed([first, second]), "they know of each other again")
             shop.until_synced()
-        time.sleep(2)
+        time.sleep(2)  # what else was kept arrives, and is put right
         shop.until_synced()
 
     by_second, cut_off, judged = {}, set(), 0

@@ -26,6 +26,7 @@ from kubectl_reconcile.source.running.ending import ENDING, Ending
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import BASE, CONFIG, SECRET, WEB, write
 from tests.rendering_tools import silence
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -620,10 +621,7 @@ def test_a_program_ends_with_us(renders):
     pid = int(ours.stdout.readline())
     ours.kill()
     ours.communicate(timeout=200)
-    deadline_s = time.monotonic() + 200
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < deadline_s, "it outlived us"
-        time.sleep(0.05)
+    eventually(lambda: not Path(f"/proc/{pid}").exists(), "it has ended with us")
 
 
 def test_without_the_program_an_overlay_is_a_problem_that_says_how_to_get_it_and_manifests_are_read(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
@@ -19,6 +18,7 @@ from kubectl_reconcile.source.git import Ref, Repository
 from kubectl_reconcile.source.signed import check
 from kubectl_reconcile.source.signed.verified import UnverifiedError, Verdicts, VerifiedSource
 from tests.signing import NOBODY, SignedRepository, gpg_home, needs_gpg, ssh_signer
+from tests.waiting import eventually
 
 MAIN = Ref.of(branch="main")
 V1 = Ref.of(tag="v1")
@@ -213,7 +213,7 @@ def test_an_expired_or_revoked_openpgp_key_is_told_as_such(repository, source, g
     carol, dave = gpg.signer("carol"), gpg.signer("dave")
     repository.push(APP, carol)
     expired = gpg.expire(carol)
-    time.sleep(2)
+    eventually(lambda: "\npub:e:" in f"\n{gpg('--with-colons', '--list-keys', carol.print)}", "the key has expired")
     assert refusal(source(carol__asc=expired)).fault is SignatureFault.EXPIRED_KEY
     repository.push({"b.yaml": "b: 1"}, dave)
     refused = refusal(source(dave__asc=gpg.revoke(dave)))

@@ -27,6 +27,7 @@ from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync.session import Session
 from tests.engine.shop import Shop
+from tests.waiting import until
 
 CRDS = Path(__file__).parents[3] / "crds"
 
@@ -134,10 +135,12 @@ def tasteless(manifest):
 async def until_it_is_asked(shop, webhook, config_map):
     """The server takes a moment to hear of a new webhook."""
     probe, path = config_map("probe"), f"/api/v1/namespaces/{shop.namespace}/configmaps/probe"
-    async with asyncio.timeout(200):
-        while not webhook:
-            await shop.session.client.apply(path, {**probe, "data": {"n": "0"}}, dry_run=True)
-            await asyncio.sleep(0.1)
+
+    async def is_asked():
+        await shop.session.client.apply(path, {**probe, "data": {"n": "0"}}, dry_run=True)
+        return webhook
+
+    await until(is_asked, "the server has heard of the webhook")
     webhook.clear()
 
 
@@ -206,13 +209,14 @@ async def narrow(own_sandbox, tmp_path):
 
 async def listening(url):
     """Wait until connections to *url* are taken."""
-    async with asyncio.timeout(200):
-        while True:
-            with suppress(OSError):
-                _, writer = await asyncio.open_connection(url.host, url.port)
-                writer.close()
-                return
-            await asyncio.sleep(0.01)
+
+    async def is_taken():
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection(url.host, url.port)
+            writer.close()
+            return True
+
+    await until(is_taken, f"connections to {url} are taken")
 
 
 async def test_storms_and_outages_are_waited_out(narrow, config_map):
@@ -229,9 +233,11 @@ async def test_storms_and_outages_are_waited_out(narrow, config_map):
     # It is killed in the middle and comes back.
     shop.write(many(config_map, 150, color="blue"))
     syncing = asyncio.create_task(shop.sync())
-    async with asyncio.timeout(200):
-        while not any(data == {"color": "blue"} for data in (await held(shop)).values()):
-            await asyncio.sleep(0.02)
+
+    async def is_begun():
+        return {"color": "blue"} in (await held(shop)).values()
+
+    await until(is_begun, "the first are blue", pause_s=0.02)
     await asyncio.to_thread(sandbox.stop, "kube-apiserver", grace_s=0)
     await asyncio.to_thread(sandbox.start, "kube-apiserver")
     done = await syncing

@@ -26,7 +26,7 @@ class Narrow:
             raise TooManyRequests("too many requests", retry_after_s=0.05)
         self.busy += 1
         try:
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # what an answer takes
         finally:
             self.busy -= 1
 

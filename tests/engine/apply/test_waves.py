@@ -16,6 +16,7 @@ from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.modules.registry import KnownModules
 from kubectl_reconcile.engine.sync.perform import tell
+from tests.waiting import steadily_meanwhile, until
 
 NOWHERE = {"nodeSelector": {"no-such": "node"}}
 CACHE = {
@@ -158,9 +159,11 @@ async def test_a_later_wave_starts_when_the_one_before_is_healthy(shop, config_m
 async def test_a_wave_that_never_gets_healthy_stops_the_next_and_the_reason_is_told(shop, config_map, deployment):
     shop.write({"d.yaml": deployment("web", **NOWHERE)})
     await shop.sync()
-    async with asyncio.timeout(250):
-        while "observedGeneration" not in (await shop.live("Deployment", "web")).get("status", {}):
-            await asyncio.sleep(0.05)
+
+    async def is_observed():
+        return "observedGeneration" in (await shop.live("Deployment", "web")).get("status", {})
+
+    await until(is_observed, "its controller has seen the Deployment")
     await shop.settings(timeout="4s")
     shop.write({"c.yaml": config_map("after", {"reconcile.dev/wave": "1"}), "i.yaml": config_map("independent")})
     done = await shop.sync()
@@ -181,8 +184,11 @@ async def test_a_rollout_that_fails_says_which_pod_and_why(shop, config_map, dep
     shop.write({"d.yaml": deployment("web", **NOWHERE), "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     syncing = asyncio.create_task(shop.sync())
     pods = f"/api/v1/namespaces/{shop.namespace}/pods"
-    while not (found := (await shop.session.client.list(pods))[0]):
-        await asyncio.sleep(0.05)
+
+    async def made():
+        return (await shop.session.client.list(pods))[0]
+
+    found = await until(made, "the Deployment has a pod")
     waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}
     status = {
         "name": "main",
@@ -230,13 +236,19 @@ async def test_a_claim_that_is_bound_only_once_a_pod_uses_it_holds_nobody_up(sho
         assert (await shop.sync()).report.reason is ConditionReason.SYNCED
 
 
+async def until_there(shop):
+    async def live():
+        return await shop.live("Memcached", "cache")
+
+    await until(live, "the custom resource is there")
+
+
 async def test_a_rule_in_cel_decides_when_a_custom_resource_is_there(shop, config_map):
     rule = {"kind": "Memcached.cache.example.com", "current": "self.metadata.annotations['up'] == 'yes'"}
     await shop.settings(timeout="5m", health={"rules": [rule]})
     shop.write({"m.yaml": CACHE, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     syncing = asyncio.create_task(shop.sync())
-    while await shop.live("Memcached", "cache") is None:
-        await asyncio.sleep(0.05)
+    await until_there(shop)
     assert await shop.live("ConfigMap", "after") is None
     await shop.patch("Memcached", "cache", {"metadata": {"annotations": {"up": "yes"}}})
     assert (await syncing).report.reason is ConditionReason.SYNCED
@@ -257,10 +269,9 @@ async def test_a_module_says_when_its_custom_resource_is_there(shop, config_map)
     shop.write({"m.yaml": CACHE, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     syncing = asyncio.create_task(shop.sync())
     async with asyncio.timeout(250):
-        while await shop.live("Memcached", "cache") is None:
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(3)  # longer than a resource that says nothing is waited for
-        assert not syncing.done()
+        await until_there(shop)
+        # Longer than a resource that says nothing is waited for.
+        await steadily_meanwhile(lambda: not syncing.done(), "it is waited for", for_s=3)
         await shop.patch("Memcached", "cache", {"metadata": {"annotations": {"up": "yes"}}})
         assert (await syncing).report.reason is ConditionReason.SYNCED
     assert await shop.live("ConfigMap", "after")
@@ -278,10 +289,8 @@ async def test_a_custom_resource_that_says_it_failed_may_take_it_back(shop, conf
     shop.write({"m.yaml": broken, "c.yaml": config_map("after", {"reconcile.dev/wave": "1"})})
     syncing = asyncio.create_task(shop.sync())
     async with asyncio.timeout(250):
-        while await shop.live("Memcached", "cache") is None:
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(1)
-        assert not syncing.done()
+        await until_there(shop)
+        await steadily_meanwhile(lambda: not syncing.done(), "it is waited for", for_s=1)
         await shop.patch("Memcached", "cache", {"metadata": {"annotations": {"state": "up"}}})
         assert (await syncing).report.reason is ConditionReason.SYNCED
     assert await shop.live("ConfigMap", "after")

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from kubectl_reconcile.engine.daemon.custom_resources import outside
 from kubectl_reconcile.engine.daemon.custom_resources.outside import MOST_OF_A_NAMESPACE, OutsidePasses
+from tests.waiting import steadily_meanwhile
 
 
 class Workers:
@@ -38,8 +39,7 @@ async def test_a_pass_that_is_over_before_lends_nothing(monkeypatch):
     workers = Workers()
     with OutsidePasses(workers.lend).begun("shop"):
         pass
-    await asyncio.sleep(0.05)
-    assert workers.ever == 0
+    await steadily_meanwhile(lambda: workers.ever == 0, "nothing was lent", for_s=0.05)
 
 
 async def test_a_namespace_that_has_as_many_as_it_may_leaves_room_for_others():

@@ -14,6 +14,7 @@ from kubectl_reconcile.engine.daemon import queue as work_queue
 from kubectl_reconcile.engine.daemon.pacing import TurnPacing
 from kubectl_reconcile.engine.daemon.queue import WorkQueue, backoff_s
 from kubectl_reconcile.engine.telemetry.logs import News
+from tests.waiting import steadily_meanwhile, until
 
 BACKOFFS = {
     "the first failure waits the base": (1, 1.0),
@@ -76,9 +77,7 @@ async def worker(queue, taken):
 
 
 async def all_are(taken, wanted):
-    async with asyncio.timeout(30):
-        while sorted(taken) != sorted(wanted):
-            await asyncio.sleep(0.005)
+    await until(lambda: sorted(taken) == sorted(wanted), f"all are taken: {wanted}", timeout_s=30, pause_s=0.005)
 
 
 @pytest.mark.parametrize("workers", [1, 3, 24])
@@ -132,8 +131,7 @@ async def test_an_item_that_was_asked_for_while_it_was_worked_on_is_taken_by_who
     waiting = asyncio.create_task(worker(queue, taken))
     await asyncio.sleep(0)
     queue.add("item", Priority.PUSH)
-    await asyncio.sleep(0.01)
-    assert not taken
+    await steadily_meanwhile(lambda: not taken, "nobody takes what is being worked on", for_s=0.01)
     queue.done("item")
     await all_are(taken, ["item"])
     waiting.cancel()

@@ -10,6 +10,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.daemon.views import FeedUsers, MemberFeeds, OwnRights, followed
+from tests.waiting import steadily_meanwhile, until
 
 
 def a_sync(name, namespace):
@@ -33,11 +34,9 @@ async def test_a_feed_that_one_sync_lets_go_of_while_another_takes_it_up_stays_f
                 await asyncio.sleep(0)
             feeds.release(one.ref)
             assert not await asyncio.wait_for(taking_up, 200), ticks
-            await asyncio.sleep(0.05)
-            assert cache.synced(feed), ticks
+            await steadily_meanwhile(lambda: cache.synced(feed), f"it is followed, {ticks}", for_s=0.05)  # noqa: B023 - done with before the next
             feeds.release(other.ref)
-            await asyncio.sleep(0.05)
-            assert feed not in cache.feeds, "nobody needs it"
+            await until(lambda: feed not in cache.feeds, "nobody needs it")  # noqa: B023 - the same
             await cache.close()
 
 
@@ -53,7 +52,5 @@ async def test_a_feed_of_a_whole_namespace_is_followed_for_as_long_as_somebody_r
         await asyncio.sleep(0)
         assert cache.synced(feed), "the other one reads it"
         users.use(other, frozenset())
-        async with asyncio.timeout(40):
-            while feed in cache.feeds:
-                await asyncio.sleep(0.01)
+        await until(lambda: feed not in cache.feeds, "nobody reads it")
         await cache.close()

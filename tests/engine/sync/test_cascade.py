@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.engine.sync import reconcile as engine
+from tests.waiting import until
 
 MANY = 12
 
@@ -125,11 +124,11 @@ async def bind(shop, *resources):
         "kind": "SubjectAccessReview",
         "spec": {"user": who[0]["name"], "resourceAttributes": asked},
     }
-    async with asyncio.timeout(200):  # the API server's authorizer hears of it a moment later
-        while not (await client.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review))["status"][
-            "allowed"
-        ]:
-            await asyncio.sleep(0.05)
+
+    async def is_allowed():
+        return (await client.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review))["status"]["allowed"]
+
+    await until(is_allowed, "the API server's authorizer has heard of it")
 
 
 async def unbind(shop):

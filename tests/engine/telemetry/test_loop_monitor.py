@@ -18,7 +18,7 @@ class Dawdling(dict):
     """An object that takes its time to answer."""
 
     def get(self, name, default=None):
-        time.sleep(0.3)
+        time.sleep(0.3)  # it is stuck, as the log is to say
         return default
 
 
@@ -43,7 +43,7 @@ def test_what_blocks_a_loop_is_named_with_its_task(told, rest_s):
     async def work():
         with loop_monitor.watched(metrics):
             asyncio.current_task().set_name("worker-7: Sync.reconcile.dev shop/web")
-            await asyncio.sleep(rest_s)
+            await asyncio.sleep(rest_s)  # the loop is at rest
             health(Dawdling(apiVersion="example.com/v1", kind="Thing", metadata={"name": "slow"}))
             deadline = time.monotonic() + 200
             while not of_core(told()) and time.monotonic() < deadline:
