@@ -11,6 +11,8 @@ from pathlib import Path
 
 import yaml
 
+from tests import yaml_text
+
 _KEPT_S = 2.0
 
 
@@ -50,7 +52,7 @@ class Line:
 
     def kubeconfig(self, of: str | Path, to: Path) -> Path:
         """Write a kubeconfig that leads along this line, like the one *of* that leads straight."""
-        config = yaml.safe_load(Path(of).read_text())
+        config = yaml_text.document(Path(of).read_text())
         (entry,) = config["clusters"]
         entry["cluster"] |= {"server": f"https://127.0.0.1:{self.port}", "tls-server-name": self._target[0]}
         to.touch(0o600)
@@ -135,6 +137,6 @@ def _received(one: socket.socket) -> bytes:
 
 def line_to(kubeconfig: str | Path) -> Line:
     """Return a line to the server that a kubeconfig names."""
-    (entry,) = yaml.safe_load(Path(kubeconfig).read_text())["clusters"]
+    (entry,) = yaml_text.document(Path(kubeconfig).read_text())["clusters"]
     host, _, port = entry["cluster"]["server"].removeprefix("https://").rpartition(":")
     return Line(host, int(port))

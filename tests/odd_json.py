@@ -54,15 +54,36 @@ values = st.recursive(
     lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=4), below, max_size=4),
     max_leaves=12,
 )  # fmt: skip
+
+
+PLAIN = (
+    None, True, False, 0, 1, -1, 3, 2.5, 10**20, float("nan"), "", "x", "3", "True", "Running", "Ready", [], [None], ["x", 3], [[]], [{}],
+    [{"name": "a"}], {}, {"a": 1}, {"name": None}, {"type": []}, {"x": {"y": "z"}},
+)  # fmt: skip
+ODD = st.lists(values, min_size=1, max_size=3)
+
+
+@st.composite
+def under(draw, names, odd=ODD, plain=PLAIN):
+    """A dictionary of any of *names*, which say something plain, or something odd that others say as well.
+
+    All is chosen by one draw of bytes, for it is the number of draws that takes time.
+    """
+    said = [*plain, *draw(odd)]
+    chosen = draw(st.binary(min_size=len(names), max_size=len(names)))
+    return {name: said[byte // 2 % len(said)] for name, byte in zip(names, chosen, strict=True) if byte % 2}
+
+
 conditions = values | st.lists(
     values
-    | st.fixed_dictionaries(
-        {"type": st.sampled_from(TYPES) | values},
-        optional=dict.fromkeys(("status", "reason", "message", "observedGeneration", "lastTransitionTime"), values),
+    | st.tuples(st.sampled_from(TYPES) | values, under(["status", "reason", "message", "observedGeneration", "lastTransitionTime"])).map(
+        lambda drawn: {"type": drawn[0], **drawn[1]}
     ),
     max_size=4,
-)
-statuses = values | st.fixed_dictionaries({}, optional={"conditions": conditions, **dict.fromkeys(FIELDS, values)})
+)  # fmt: skip
+some_conditions = st.just({}) | conditions.map(lambda each: {"conditions": each})
+told = st.builds(lambda fields, said: {**fields, **said}, under(FIELDS), some_conditions)
+statuses = told | told | values
 METADATA = [
     "labels",
     "annotations",
@@ -79,9 +100,8 @@ METADATA = [
 def objects(draw, kinds=tuple(KINDS), metadata=values):
     """A live object: what the server vouches for is sound, all else is anything."""
     api_version, kind = draw(st.sampled_from(kinds))
-    more = draw(st.fixed_dictionaries({}, optional=dict.fromkeys(METADATA, metadata)))
-    spec = draw(values | st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, values)))
+    more = draw(under(METADATA) if metadata is values else under(METADATA, st.tuples(metadata), plain=()))
     return {
         "apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": "shop", "uid": "u-1", **more},
-        "spec": spec, "status": draw(statuses), **draw(st.fixed_dictionaries({}, optional={"data": values, "stringData": values})),
+        "spec": draw(under(FIELDS) | under(FIELDS) | values), "status": draw(statuses), **draw(under(["data", "stringData"])),
     }  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from kubectl_reconcile.sandbox.controlplane import Sandbox
+from tests import yaml_text
 from tests.waiting import eventually
 
 CLUSTER = "KUBECTL_RECONCILE_TEST_KUBECONFIG"
@@ -30,7 +31,7 @@ class GivenCluster:
     kubeconfig: Path
 
     def kubeconfig_for(self, user, groups=(), *, namespace="") -> Path:
-        config = yaml.safe_load(self.kubeconfig.read_text())
+        config = yaml_text.document(self.kubeconfig.read_text())
         context = next(one["context"] for one in config["contexts"] if one["name"] == config["current-context"])
         context["namespace"] = namespace or "default"
         entry = next(one["user"] for one in config["users"] if one["name"] == context["user"])
@@ -74,7 +75,7 @@ class Administrator:
         return name
 
     def _connect(self) -> http.client.HTTPSConnection:
-        config = yaml.safe_load(self.sandbox.kubeconfig.read_text())
+        config = yaml_text.document(self.sandbox.kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self._headers = {"Authorization": f"Bearer {user['token']}", "Content-Type": "application/json"}
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ PACKAGE = "kubectl_reconcile.core.health.kinds"
 _READ = ("rules", "silent")
 
 
+@cache
 def sources() -> dict[str, dict[str, Any]]:
     """Return the files of rules as they are written, by name, in order."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -65,23 +65,29 @@ class ServedRepository:
         *changes* maps a file's path to its new content, or to None to delete it; all other files stay as they are.
         """
         ref = f"refs/heads/{branch}"
-        tip = self._git("for-each-ref", "--format=%(objectname)", ref)
         who = f"{author} {int(time.time())} +0000"
-        stream = [f"commit {ref}\nauthor {who}\ncommitter {who}\n".encode(), _data(message)]
-        if tip:
-            stream.append(f"from {tip}\n".encode())
+        stream = [f"commit {ref}\nmark :1\nauthor {who}\ncommitter {who}\n".encode(), _data(message)]
+        if self._exists(ref):
+            stream.append(f"from {ref}^0\n".encode())
         for path, content in changes.items():
             name = '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
             if content is None:
                 stream.append(f"D {name}\n".encode())
             else:
                 stream += [f"M 100644 inline {name}\n".encode(), _data(content)]
-        self._git("fast-import", "--quiet", stdin=b"".join(stream))
-        return self.sha(branch)
+        stream.append(b"get-mark :1\n")
+        return self._git("fast-import", "--quiet", stdin=b"".join(stream))
 
     def sha(self, branch: str = "main") -> str:
         """Return the SHA of the commit that *branch* points at."""
         return self._git("rev-parse", "--verify", f"refs/heads/{branch}")
+
+    def _exists(self, ref: str) -> bool:
+        """Tell whether there is such a ref; git is asked only where no file tells it, for it is a process each time."""
+        if (self.folder / ref).exists():
+            return True
+        packed = any((self.folder / name).exists() for name in ("packed-refs", "reftable"))
+        return packed and bool(self._git("for-each-ref", ref))
 
     def _git(self, *arguments: str, stdin: bytes = b"") -> str:
         command = ["git", f"--git-dir={self.folder}", *arguments]
@@ -113,6 +119,8 @@ class GitServer:
         self._port = port
         self._http: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
+        self._creating = threading.Lock()
+        self._empty: dict[Path, bytes | None] = {}  # what an empty repository consists of: folders have no content
 
     @property
     def url(self) -> str:
@@ -120,10 +128,20 @@ class GitServer:
         return f"http://127.0.0.1:{self._port}"
 
     def create(self, name: str) -> ServedRepository:
-        """Create the bare repository *name*, whose default branch will be ``main``."""
+        """Create the bare repository *name*, whose default branch will be ``main``: the first by git, all others like it."""
         folder = self.folder / f"{name}.git"
-        command = ["git", "init", "--quiet", "--bare", "--initial-branch=main", str(folder)]
-        subprocess.run(command, check=True, capture_output=True, env=_environ())
+        with self._creating:
+            if not self._empty:
+                command = ["git", "init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(folder)]
+                subprocess.run(command, check=True, capture_output=True, env=_environ())
+                self._empty = {each.relative_to(folder): _content(each) for each in sorted(folder.rglob("*"))}
+                return ServedRepository(folder, self)
+        folder.mkdir()
+        for path, content in self._empty.items():
+            if content is None:
+                (folder / path).mkdir()
+            else:
+                (folder / path).write_bytes(content)
         return ServedRepository(folder, self)
 
     def start(self) -> Self:
@@ -312,6 +330,10 @@ def _environ(config: Mapping[str, str] = _SETTINGS) -> dict[str, str]:
     for number, (key, value) in enumerate(config.items()):
         settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.devnull, **settings}
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
 
 
 def _data(content: str | bytes) -> bytes:

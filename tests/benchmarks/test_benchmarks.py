@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from benchmarks import races, results, scale, workloads
 from benchmarks.arena import Run
 from benchmarks.fleet import Shape
+from tests import yaml_text
 
 
 def made(folder):
@@ -43,7 +43,7 @@ def test_a_large_cr_has_36_kilobytes(tmp_path):
 
 
 def test_each_command_of_each_contestant_can_be_filled_in(tmp_path):
-    for name, commands in yaml.safe_load((results.HERE / "contestants.yaml").read_text()).items():
+    for name, commands in yaml_text.document((results.HERE / "contestants.yaml").read_text()).items():
         stand = races.Stand(races.Contestant(name, commands), "ns", {"plain": tmp_path})
         assert all(str(tmp_path) in stand.command(task, "plain") for task in commands.keys() - {"most"})
 

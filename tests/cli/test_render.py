@@ -5,7 +5,6 @@ import json
 import re
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
 from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, Unhealthy, approval_of, fingerprint
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
+from tests import yaml_text
 from tests.core.planning.changes import a_change
 
 NOW = "2026-11-20T12:00:00Z"
@@ -442,7 +442,7 @@ TREE = st.recursive(
 @given(TREE)
 def test_yaml_reads_back_as_the_same_tree_and_is_safe_to_show(tree):
     lines = dump({"tree": tree})
-    assert yaml.safe_load("\n".join(lines) + "\n") == {"tree": tree}
+    assert yaml_text.document("\n".join(lines) + "\n") == {"tree": tree}
     assert all(map(is_clean, lines))
 
 

@@ -12,14 +12,13 @@ from typing import Any
 
 import aiohttp
 import pytest
-import yaml
 from aiohttp import web
 
 from kubectl_reconcile.cluster.access.route import Route, resolve
 from kubectl_reconcile.cluster.client import Access, Client
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.cluster.errors import NotFound, TooManyRequests
-from tests import waiting
+from tests import waiting, yaml_text
 
 WIDGETS = "widgets.cluster-room.test"
 
@@ -39,7 +38,7 @@ async def discovery(client) -> Discovery:
 @pytest.fixture
 def token(kubeconfig) -> str:
     """The administrator's bearer token."""
-    found = next(user["user"]["token"] for user in yaml.safe_load(Path(kubeconfig).read_text())["users"])
+    found = next(user["user"]["token"] for user in yaml_text.document(Path(kubeconfig).read_text())["users"])
     return str(found)
 
 

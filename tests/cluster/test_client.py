@@ -37,6 +37,7 @@ from kubectl_reconcile.cluster.client import (
 )
 from kubectl_reconcile.cluster.errors import error_of
 from kubectl_reconcile.cluster.messages import Request
+from tests import yaml_text
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def maps(namespace) -> str:
 
 
 def config_of(kubeconfig) -> dict:
-    return yaml.safe_load(Path(kubeconfig).read_text())
+    return yaml_text.document(Path(kubeconfig).read_text())
 
 
 def write_config(path: Path, config: dict) -> str:

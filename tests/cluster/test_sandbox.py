@@ -23,6 +23,7 @@ from kubectl_reconcile.sandbox.controlplane import Sandbox, SandboxState
 from kubectl_reconcile.sandbox.errors import BuildError, SandboxError
 from kubectl_reconcile.sandbox.processes import ProcessId, spawn, stop
 from kubectl_reconcile.sandbox.record import RecordFile
+from tests import yaml_text
 
 CORE = ("etcd", "kube-apiserver")
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}}
@@ -87,7 +88,7 @@ def test_all_of_it_is_well(whole, eventually):
 
 @pytest.fixture
 def access(whole) -> dict:
-    return yaml.safe_load(whole.kubeconfig.read_text())
+    return yaml_text.document(whole.kubeconfig.read_text())
 
 
 def test_the_kubeconfig_is_its_owners_alone(whole):

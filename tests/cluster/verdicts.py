@@ -1,7 +1,8 @@
 """What an API server says to a manifest that isn't written: the object as it would hold it, or why it refuses it."""
 
 import pytest
-import yaml
+
+from tests import yaml_text
 
 DEFAULT = "default"  # dry runs write nothing, so they need no namespace of their own
 SERVER_DRY_RUN = ("--server-side", "--dry-run=server", "--validate=strict")
@@ -9,7 +10,7 @@ SERVER_DRY_RUN = ("--server-side", "--dry-run=server", "--validate=strict")
 
 def taken(kubectl, manifest):
     """The object as the server would hold it."""
-    return yaml.safe_load(kubectl.apply(manifest, *SERVER_DRY_RUN, "-o", "yaml"))
+    return yaml_text.document(kubectl.apply(manifest, *SERVER_DRY_RUN, "-o", "yaml"))
 
 
 def refusal(kubectl, manifest):

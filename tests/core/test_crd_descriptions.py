@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-import yaml
+
+from tests import yaml_text
 
 FILES = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
 STANDARD = {".apiVersion", ".kind", ".metadata"}
@@ -22,7 +23,7 @@ def unexplained(schema, path=""):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda each: each.stem)
 def test_every_field_is_explained(file):
-    versions = yaml.safe_load(file.read_text())["spec"]["versions"]
+    versions = yaml_text.document(file.read_text())["spec"]["versions"]
     assert [field for each in versions for field in unexplained(each["schema"]["openAPIV3Schema"])] == []
 
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests import yaml_text
 from tests.kubectl import KubectlError
 
 
@@ -26,7 +25,7 @@ class Api:
     """Plain requests to one cluster, along one connection: what a look costs must not slow down what is looked at."""
 
     def __init__(self, kubectl: Any) -> None:
-        config = yaml.safe_load(Path(kubectl.kubeconfig).read_text())
+        config = yaml_text.document(Path(kubectl.kubeconfig).read_text())
         context = next(each["context"] for each in config["contexts"] if each["name"] == config["current-context"])
         cluster = next(each["cluster"] for each in config["clusters"] if each["name"] == context["cluster"])
         user = next(each["user"] for each in config["users"] if each["name"] == context["user"])

@@ -7,11 +7,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-import yaml
+
+from tests import yaml_text
 
 
 def test_a_daemon_serves_the_page_where_it_is_asked_to_and_logs_no_token(new_daemon, cluster, crds):
-    config = yaml.safe_load(Path(cluster.kubectl.kubeconfig).read_text())
+    config = yaml_text.document(Path(cluster.kubectl.kubeconfig).read_text())
     token = config["users"][0]["user"].get("token", "")
     if not token:
         pytest.skip("the cluster's administrator has no token")

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-import yaml
+
+from tests import yaml_text
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,7 +96,7 @@ def test_the_jobs_of_the_example_run_when_they_are_asked_to(real, new_daemon):
     """But for images that stand for programs here, and for the minute of load, all is as it stands in the example."""
     new_daemon(real.kubectl.kubeconfig, real.namespace).start()
     serve(real, 80)
-    example = {each["metadata"]["name"]: each for each in yaml.safe_load_all((ROOT / EXAMPLE).read_text())}
+    example = {each["metadata"]["name"]: each for each in yaml_text.documents((ROOT / EXAMPLE).read_text())}
     example["audit"]["spec"]["job"]["template"]["spec"]["containers"][0]["image"] = "system"
     example["speed"]["spec"]["load"] |= {"image": "python", "durationSeconds": 2, "timeoutSeconds": 120}
     example["speed"]["spec"]["passes"] = "result.errors == 0"  # how fast this machine is, nobody knows

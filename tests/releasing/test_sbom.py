@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cyclonedx.validation.json import JsonStrictValidator
 
 from releasing.licenses import said_by
 from releasing.sbom import SCHEMA, Materials, bill, modules, pinned
@@ -87,6 +86,8 @@ def test_what_the_page_is_drawn_with_names_what_it_contains(ours):
 
 
 def test_it_is_valid_and_says_of_what_and_when(ours):
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415 - it takes seconds, in each process that collects tests
+
     assert JsonStrictValidator(SCHEMA).validate_str(ours) is None
     metadata = json.loads(ours)["metadata"]
     assert metadata["component"]["purl"] == "pkg:pypi/kubectl-reconcile@1.2.3"

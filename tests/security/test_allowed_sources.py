@@ -6,8 +6,8 @@ import secrets
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import yaml_text
 from tests.kubectl import KubectlError
 from tests.security.tarpit import tarpit
 
@@ -33,7 +33,7 @@ def test_nothing_is_fetched_from_where_it_is_not_allowed(new_daemon, cluster, fo
 def policy(cluster, git_server, eventually):
     """The policy that is shipped, for the Syncs of the test's namespace alone, with these URLs."""
     name = f"allowed-{secrets.token_hex(4)}"
-    prefixes, rules, binding = yaml.safe_load_all(POLICY.read_text())
+    prefixes, rules, binding = yaml_text.documents(POLICY.read_text())
     prefixes["metadata"] = {"name": name, "namespace": cluster.namespace}
     prefixes["data"]["urlPrefixes"] = "https://git.example.com/team\n  git@git.example.com:shop  \n"
     rules["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name

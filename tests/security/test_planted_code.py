@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+
+from tests import yaml_text
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -117,7 +118,7 @@ def environment_of_the_image():
 
 def environment_of_the_pod():
     """What the Deployment sets."""
-    documents = list(yaml.safe_load_all((ROOT / "deploy" / "install.yaml").read_text()))
+    documents = yaml_text.documents((ROOT / "deploy" / "install.yaml").read_text())
     [deployment] = [one for one in documents if one["kind"] == "Deployment"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     return {each["name"]: each["value"] for each in container["env"] if each["name"].startswith("PYTHON")}

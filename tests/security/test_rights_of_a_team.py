@@ -8,9 +8,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubectl_reconcile.engine.modules.registry import installed_modules
+from tests import yaml_text
 
 SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
 INSTALL = SECURITY.parents[1] / "deploy" / "install.yaml"
@@ -56,7 +56,7 @@ def told():
 
 def given():
     """The same as ``deploy/install.yaml`` gives them, but for the custom resources of modules, which have a line of their own."""
-    manifests = [each for each in yaml.safe_load_all(INSTALL.read_text()) if each["metadata"]["name"] == DAEMON]
+    manifests = [each for each in yaml_text.documents(INSTALL.read_text()) if each["metadata"]["name"] == DAEMON]
     for role in (each for each in manifests if each["kind"] in {"ClusterRole", "Role"}):
         where = "its own namespace" if role["kind"] == "Role" else "everywhere"
         for rule in role["rules"]:

@@ -13,6 +13,7 @@ from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN, schema_of_crd
 from kubectl_reconcile.core.ssa.typed import ABSENT
+from tests import yaml_text
 
 WEB = ObjectRef("apps", "Deployment", "shop", "web")
 CONFIG = ObjectRef("", "ConfigMap", "shop", "web")
@@ -223,7 +224,7 @@ def test_items_that_are_not_there_are_made_if_that_is_asked_for():
     schema = nested("spec", "template", "spec", "containers")
     edit = Edit(WEB._replace(namespace=""), path, "a:1", schema, creates=True)
     made = edited(text.encode(), "a.yaml", [edit], "").decode()
-    assert yaml.safe_load(made)["spec"]["template"]["spec"]["containers"] == [{"name": "web", "image": "a:1"}]
+    assert yaml_text.document(made)["spec"]["template"]["spec"]["containers"] == [{"name": "web", "image": "a:1"}]
     with pytest.raises(EditError):
         edited(text.encode(), "a.yaml", [replace(edit, creates=False)], "")
 

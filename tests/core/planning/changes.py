@@ -1,14 +1,20 @@
 """Changes and inputs from plain keywords, wherever these live."""
 
+from functools import cache
 from inspect import signature
 
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Lookups, Memory, Modules
 from kubectl_reconcile.core.planning.plan import Change, Gate, Provenance
 
 
+@cache
+def _fields(record):
+    return tuple(signature(record).parameters)
+
+
 def _grouped(record, values):
     """Return a *record* of those of *values* that it has a field for; they leave *values*."""
-    return record(**{name: values.pop(name) for name in signature(record).parameters if name in values})
+    return record(**{name: values.pop(name) for name in _fields(record) if name in values})
 
 
 def a_change(ref, op, kind=None, **rest):

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from strategies import entry, living
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER
@@ -13,6 +12,7 @@ from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, three_way
 from kubectl_reconcile.core.ssa.schema import schema_of_crd
 from kubectl_reconcile.core.ssa.typed import fields_of
+from tests import yaml_text
 
 PAGE = Path(__file__).parents[3] / "docs/merge.md"
 TEXT = {"type": "string"}
@@ -44,7 +44,7 @@ SCHEMA = schema_of_crd(CRD, "v1")
 def examples():
     sections = PAGE.read_text().split("\n## ")[1:]
     found = {part.partition("\n")[0]: re.search(r"```yaml\n(applied:.*?)```", part, re.DOTALL) for part in sections}
-    return {title: yaml.safe_load(block[1]) for title, block in found.items() if block}
+    return {title: yaml_text.document(block[1]) for title, block in found.items() if block}
 
 
 EXAMPLES = examples()

@@ -6,11 +6,11 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
+from tests import yaml_text
 
 WEB = """\
 # The web's settings.
@@ -208,8 +208,8 @@ def test_objects_are_adopted_by_a_sync_of_another_namespace(apart, plugin, clust
     words = ("adopt", "cm/loose", "--sync", f"{namespace}/shop")
     for here in (replace(plugin, namespace=shop), replace(plugin, namespace="")):  # -n NAMESPACE, or none given
         shown = here(*words)
-        assert (shown.status, yaml.safe_load(shown.out)) == (0, yaml.safe_load(LOOSE))
-    assert yaml.safe_load(plugin("adopt", "cm/loose", "--sync", "shop").out) == yaml.safe_load(LOOSE)
+        assert (shown.status, yaml_text.document(shown.out)) == (0, yaml_text.document(LOOSE))
+    assert yaml_text.document(plugin("adopt", "cm/loose", "--sync", "shop").out) == yaml_text.document(LOOSE)
     done = replace(plugin, namespace=shop)(*words, "--local", str(tree))
     assert (done.status, done.out) == (0, "configmap-loose.yaml\n")
     assert plugin("sync", "shop", "--local", str(tree)).status == 0

@@ -17,7 +17,7 @@ from kubectl_reconcile.cli.main import VERBS, command
 from kubectl_reconcile.cli.options.output import FORMATS
 from kubectl_reconcile.cli.output import failures
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from tests import forked
+from tests import forked, yaml_text
 from tests.e2e.cli.terminal import on_terminal
 from tests.talking import talking
 
@@ -414,7 +414,7 @@ def test_status_of_what_is_kept_by_hand(reconcile, folder, namespace):
     assert reconcile("status", "shop").stdout.startswith(f"{namespace}/shop  ")
     assert reconcile("status", "-o", "name").stdout == "sync.reconcile.dev/shop\n"
     assert json.loads(reconcile("status", "shop", "-o", "json").stdout)["metadata"]["name"] == "shop"
-    assert yaml.safe_load(reconcile("status", "-o", "yaml").stdout)["items"][0]["kind"] == "Sync"
+    assert yaml_text.document(reconcile("status", "-o", "yaml").stdout)["items"][0]["kind"] == "Sync"
 
 
 def test_escape_sequences_in_a_manifest_stay_there(reconcile, folder):

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from tests import forked
+from tests import forked, yaml_text
 
 BIN = Path(sys.executable).parent
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"colour": "red"}}
@@ -32,7 +32,7 @@ def manifest(tmp_path):
 @pytest.fixture
 def parts(kubeconfig):
     """The cluster and the user of the kubeconfig, to make others of."""
-    config = yaml.safe_load(Path(kubeconfig).read_text())
+    config = yaml_text.document(Path(kubeconfig).read_text())
     return config["clusters"][0]["cluster"], config["users"][0]["user"]
 
 

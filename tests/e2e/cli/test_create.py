@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests import yaml_text
 from tests.e2e.cli.terminal import on_terminal
 
 
@@ -45,7 +45,7 @@ def test_all_its_flags_reach_the_spec(plugin, repository, cluster):
 def test_a_dry_run_prints_what_could_be_kept_in_git(plugin, repository, cluster, namespace):
     done = plugin("create", "shop", "--url", repository.url, "--path", "shop", "--secret=", "--dry-run", "-o", "yaml")
     assert done.status == 0
-    assert yaml.safe_load(done.out) == {
+    assert yaml_text.document(done.out) == {
         "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop", "namespace": namespace},
         "spec": {"source": {"git": {"url": repository.url, "path": "shop", "interval": "1m"}}},
     }  # fmt: skip

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import yaml_text
+
 DEMO = Path(__file__).parents[3] / "examples" / "current_demo.py"
 
 
@@ -36,7 +38,7 @@ def test_without_a_kubeconfig_nothing_is_guessed(refused):
 
 
 def test_a_cluster_that_does_not_answer_is_named_with_the_reason(refused, kubeconfig, tmp_path):
-    config = yaml.safe_load(Path(kubeconfig).read_text())
+    config = yaml_text.document(Path(kubeconfig).read_text())
     file = tmp_path / "kubeconfig"
     with socket.socket() as taken:  # by nobody who listens
         taken.bind(("127.0.0.1", 0))

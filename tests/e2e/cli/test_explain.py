@@ -8,9 +8,9 @@ import subprocess
 import time
 
 import pytest
-import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from tests import yaml_text
 
 WEB = """\
 apiVersion: v1
@@ -285,7 +285,7 @@ def test_an_object_that_its_files_drop_is_said_to_go(plugin, by_hand, namespace)
 
 def test_files_explain_what_belongs_to_no_sync(plugin, tmp_path, cluster):
     (tmp_path / "web.yaml").write_text(DEPLOYMENT)
-    cluster.apply(yaml.safe_load(DEPLOYMENT.replace("replicas: 2", "replicas: 5")))
+    cluster.apply(yaml_text.document(DEPLOYMENT.replace("replicas: 2", "replicas: 5")))
     facts = facts_of(plugin("explain", "deploy/web.spec.replicas", "-f", str(tmp_path)))
     assert (facts["live"], facts["wanted"]) == ("5", "2, web.yaml:6")
     assert facts["object"] == "belongs to no Sync"

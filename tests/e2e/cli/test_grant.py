@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-import yaml
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.verbs.change import grant as declared
 from kubectl_reconcile.core.planning.rights.grant import DAEMON
 from kubectl_reconcile.core.planning.rights.needs import Sensitive
+from tests import yaml_text
 from tests.e2e.cli.terminal import on_terminal
 from tests.e2e.cluster import until_may
 
@@ -85,10 +85,6 @@ def account(cluster, may, namespace, eventually):
     return name
 
 
-def documents(text):
-    return list(yaml.safe_load_all(text))
-
-
 # --- what is printed ----------------------------------------------------------------------------
 
 
@@ -140,7 +136,7 @@ def test_the_secrets_that_a_sync_names_are_read_by_name(sync, plugin, kubectl, n
     kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {**metadata, "namespace": namespace}})
     done = plugin("grant", "shop")
     assert done.status == ExitStatus.SOURCE  # the Secret isn't for this repository
-    git = yaml.safe_load(kubectl("get", "sync", "shop", "-n", namespace, "-o", "yaml"))["spec"]["source"]["git"]["url"]
+    git = kubectl.json("get", "sync", "shop", "-n", namespace)["spec"]["source"]["git"]["url"]
     kubectl("annotate", "secret", "git", "-n", namespace, "--overwrite", f"reconcile.dev/urls={git}")
     kubectl("apply", "-f", "-", stdin=plugin("grant", "shop").out)
     eventually(lambda: may(account, "get", "secrets", namespace, "git"), "the server knows the rights")
@@ -171,7 +167,7 @@ def test_what_is_printed_says_for_whom_and_of_what_revision(sync, plugin, namesp
     text = plugin("grant", "shop").out
     said = f"# What Sync {namespace}/shop needs at {sha[:7]}, for ServiceAccount {namespace}/kubectl-reconcile.\n"
     assert text.startswith(f"{said}---\n")
-    assert [one["kind"] for one in documents(text)] == ["ServiceAccount", "Role", "RoleBinding"]
+    assert [one["kind"] for one in yaml_text.documents(text)] == ["ServiceAccount", "Role", "RoleBinding"]
 
 
 def test_a_summary_says_where_which_verbs_and_on_what(sync, plugin, namespace):
@@ -194,7 +190,7 @@ def test_another_revision_and_a_folder_can_be_asked_for(sync, plugin, git_server
     assert "services" in plugin("grant", "shop", "-o", "summary", "--revision", "next").out
     (tmp_path / "web.json").write_text(json.dumps(an("Secret", "web")))
     flags = ["-f", str(tmp_path), "--name", "new", "--service-account", "bot"]
-    found = documents(plugin("grant", *flags).out)
+    found = yaml_text.documents(plugin("grant", *flags).out)
     assert (found[0]["metadata"]["name"], found[1]["rules"][0]["resources"]) == ("bot", ["secrets"])
     assert found[-1]["metadata"]["name"] == "kubectl-reconcile:impersonate:bot"
 
@@ -213,7 +209,7 @@ def test_what_is_sensitive_is_left_out_and_told_with_its_flag(sync, plugin, kube
     assert "(hint: --allow bind lets the account bind cluster-admin, no matter which rights it has)" in done.err
     given = plugin("grant", "shop", "--allow", "wildcards", "--allow", "bind")
     assert (given.status, given.err) == (0, "")
-    account, given_role, _ = documents(given.out)
+    account, given_role, _ = yaml_text.documents(given.out)
     assert {"apiGroups": [""], "resources": ["*"], "verbs": ["get"]} in given_role["rules"]
     binding = {"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": ["bind"]}
     assert {**binding, "resourceNames": ["cluster-admin"]} in given_role["rules"]
@@ -309,7 +305,7 @@ def test_missing_is_what_reviews_say_and_keeps_what_an_earlier_grant_gave(
             "s.json": json.dumps(an("Service", "web")),
         }
     )
-    (role,) = documents(plugin("grant", "shop", "--missing").out)
+    (role,) = yaml_text.documents(plugin("grant", "shop", "--missing").out)
     assert [rule["resources"] for rule in role["rules"]] == [["configmaps", "secrets"]]
 
 

@@ -6,15 +6,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 import kubectl_reconcile
 from kubectl_reconcile.cache_folder import cache_dir
+from tests import yaml_text
 from tests.dockerfile import built, parsed
 
 ROOT = Path(__file__).parents[3]
 STEPS = list(parsed((ROOT / "Dockerfile").read_text()))
-DEPLOYED = list(yaml.safe_load_all((ROOT / "deploy" / "install.yaml").read_text()))
+DEPLOYED = yaml_text.documents((ROOT / "deploy" / "install.yaml").read_text())
 CACHES = {
     "/root/.cache/uv": Path(os.environ.get("UV_CACHE_DIR") or Path.home() / ".cache" / "uv"),
     "/root/.cache/kubectl-reconcile": cache_dir(),

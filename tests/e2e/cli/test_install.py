@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import yaml_text
 from tests.e2e.cluster import until_may
 
 ROOT = Path(__file__).parents[3]
@@ -117,7 +117,7 @@ def test_before_an_earlier_version_is_replaced_the_syncs_that_lack_rights_are_na
 def test_the_manifests_to_deploy_are_those_that_install_applies(plugin):
     printed = type(plugin)(plugin.kubectl, "reconcile-system")("install", "--dry-run", "-o", "yaml")
     assert printed.status == 0, printed.err
-    fresh = [each for each in yaml.safe_load_all(printed.out) if each]
-    kept = [each for each in yaml.safe_load_all((ROOT / "deploy" / "install.yaml").read_text()) if each]
+    fresh = [each for each in yaml_text.documents(printed.out) if each]
+    kept = [each for each in yaml_text.documents((ROOT / "deploy" / "install.yaml").read_text()) if each]
     assert [each["metadata"]["name"] for each in kept] == [each["metadata"]["name"] for each in fresh]
     assert kept == fresh, "run: kubectl reconcile install --dry-run -o yaml > deploy/install.yaml"

@@ -13,10 +13,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubectl_reconcile import __version__
 from kubectl_reconcile.cli import reference
+from tests import yaml_text
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("kubectl_reconcile", "kubectl_reconcile_operators")
@@ -208,7 +208,7 @@ def test_the_same_sources_make_the_same_files_wherever_and_whenever(dist, tmp_pa
 
 
 def test_krew_s_manifest_says_what_was_built(dist):
-    manifest = yaml.safe_load((dist / "reconcile.yaml").read_text())
+    manifest = yaml_text.document((dist / "reconcile.yaml").read_text())
     version = manifest["spec"]["version"]
     [platform] = manifest["spec"]["platforms"]
     file = dist / platform["uri"].rpartition("/")[2]

@@ -9,6 +9,8 @@ import subprocess
 import pytest
 import yaml
 
+from tests import yaml_text
+
 pytestmark = pytest.mark.usefixtures("renders")
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: %s}\n"
@@ -262,7 +264,7 @@ def test_what_the_account_may_not_read_is_a_problem_until_it_is_granted_and_noth
     sync = follow(git_server.url, path="web", suspend=True)
     cluster.edit("Sync", "shop", {"spec": {"source": {"helm": {"lookup": "Cluster"}}}})
     granted = plugin("grant", "shop").out
-    objects = list(yaml.safe_load_all(granted))
+    objects = yaml_text.documents(granted)
     read = {
         (each["metadata"].get("namespace", ""), *rule["resources"], *rule["verbs"], *rule.get("resourceNames", ()))
         for each in objects

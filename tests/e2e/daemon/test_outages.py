@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import yaml_text
 from tests.waiting import steadily
 
 # --- the repository, and what we keep of it ---
@@ -233,7 +234,7 @@ class Line:
 @pytest.fixture
 def line(kubeconfig, tmp_path):
     """A line to the shared cluster, and a kubeconfig that leads along it."""
-    config = yaml.safe_load(Path(kubeconfig).read_text())
+    config = yaml_text.document(Path(kubeconfig).read_text())
     (entry,) = config["clusters"]
     host, _, port = entry["cluster"]["server"].removeprefix("https://").rpartition(":")
     with contextlib.closing(Line(host, int(port))) as line:

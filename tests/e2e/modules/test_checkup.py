@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import yaml_text
 from tests.e2e.cluster import until_may
 from tests.e2e.domains import condition
 
@@ -34,7 +34,7 @@ def found(cluster):
 def test_the_checkups_of_the_example_reach_their_verdict_when_they_are_asked_to(cluster, eventually):
     """Pods are simulated, so the test says what that of the Job leaves; what asks the Service is among the tests of pods that run."""
     example = ROOT / "examples" / "checkup.yaml"
-    names = {each["metadata"]["name"] for each in yaml.safe_load_all(example.read_text())}
+    names = {each["metadata"]["name"] for each in yaml_text.documents(example.read_text())}
     cluster.kubectl("apply", "-n", cluster.namespace, "-f", str(example))
 
     def passed(name):

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubectl_reconcile.cli.deploy_files import files, stale, write
 from kubectl_reconcile.cli.operate.install import manifests_of
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.source.render.renderer import Renderer
+from tests import yaml_text
 from tests.rendering_tools import our_documents
 
 CHART = Path(__file__).parents[3] / "deploy" / "chart"
@@ -40,7 +40,7 @@ def rendered(renders):
     def run(namespace, values):
         release = Release("reconcile", namespace, HelmSpec(values=json.dumps(values)))
         texts, errors = our_documents(CHART, release, renderer)
-        return by_name(yaml.safe_load(text) for text in texts), errors
+        return by_name(yaml_text.document(text) for text in texts), errors
 
     yield run
     renderer.close()

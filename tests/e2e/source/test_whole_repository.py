@@ -7,10 +7,10 @@ import json
 import shutil
 
 import pytest
-import yaml
 
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.engine.commands.install import data_folder
+from tests import yaml_text
 
 EVERYTHING = """\
 apiVersion: v1
@@ -67,7 +67,7 @@ def test_an_empty_cluster_gets_field_by_field_what_the_preview_says(own_cluster,
     for each in plan["changes"]:
         ref = each["object"]
         place = ("-n", ref["namespace"]) if ref["namespace"] else ()
-        live = yaml.safe_load(
+        live = yaml_text.document(
             empty.kubectl("get", f"{ref['kind']}.{ref['group']}".rstrip("."), ref["name"], *place, "-oyaml")
         )
         wanted, there = stated(each["after"]), stated(live)

@@ -11,7 +11,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubectl_reconcile.core.module.api import module
 from kubectl_reconcile.core.module.call import ModuleError
@@ -22,6 +21,7 @@ from kubectl_reconcile.engine.modules.purity import Sampling, asked
 from kubectl_reconcile.modules.memcached import memcached
 from kubectl_reconcile.modules.threetierapp import ThreeTierApp
 from kubectl_reconcile.modules.webserver import webserver
+from tests import yaml_text
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NOW = "2026-01-01T00:00:00Z"
@@ -62,7 +62,7 @@ def test_what_reaches_outside_is_named(what, named):
 
 @pytest.mark.parametrize("one", [memcached, webserver, ThreeTierApp], ids=lambda one: one.name)
 def test_our_modules_are_pure(one):
-    cr = yaml.safe_load((EXAMPLES / f"{one.name}.yaml").read_text())
+    cr = yaml_text.document((EXAMPLES / f"{one.name}.yaml").read_text())
     assert ask(one, {**cr, "metadata": {**cr["metadata"], "namespace": "shop"}}).children
 
 

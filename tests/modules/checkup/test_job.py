@@ -5,11 +5,11 @@ from pathlib import Path
 
 import orjson
 import pytest
-import yaml
 
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.module_testing import asked
 from kubectl_reconcile.modules.checkup.job import MOST_BYTES
+from tests import yaml_text
 from tests.core.report.syncs import sync
 from tests.modules.checkup.jobs import Jobs
 from tests.modules.checkup.world import meta
@@ -295,7 +295,7 @@ def test_history_has_whole_numbers_as_far_as_the_server_takes_them(errors):
 
 
 def test_the_custom_resource_definition_takes_whatever_a_result_has():
-    schema = yaml.safe_load((ROOT / "crds" / "checkups.checks.reconcile.dev.yaml").read_text())
+    schema = yaml_text.document((ROOT / "crds" / "checkups.checks.reconcile.dev.yaml").read_text())
     status = schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
     result = status["properties"]["result"]
     assert result["x-kubernetes-preserve-unknown-fields"] is True

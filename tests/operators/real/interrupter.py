@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 
 from kubectl_reconcile.core.annotations import ACTIONS
+from tests import yaml_text
 from tests.chaos.live import soon
 from tests.e2e.program import Daemon
 
@@ -45,7 +46,7 @@ class Interrupter:
         self.kubeconfig.write_text(self._config(sandbox.kubeconfig))
 
     def _config(self, kubeconfig: Path) -> str:
-        config = yaml.safe_load(kubeconfig.read_text())
+        config = yaml_text.document(kubeconfig.read_text())
         port = self._server.sockets[0].getsockname()[1]
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
         return yaml.safe_dump(config)
