@@ -20,7 +20,7 @@ from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api import access_reviews, sync_requests
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import custom_resource, history, suspend_resume
-from kubectl_reconcile.engine.sync import reconcile, targets
+from kubectl_reconcile.engine.sync import gather, reconcile, targets
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
 from kubectl_reconcile.engine.telemetry.logs import event
@@ -111,7 +111,9 @@ async def approve(session: Session, live: Manifest, asked: Asked) -> str:
     """
     shown, metadata = _text(asked, "approval"), live["metadata"]
     target = await targets.sync_target(session, metadata["name"], metadata["namespace"])
-    made = await dry_run.confirm(session.client, await reconcile.plan(session, target), target.sync)
+    made = await dry_run.confirm(
+        session.client, await reconcile.plan(session, target), target.sync, along=gather.lister(session)
+    )
     if not made.holds or made.approval != shown:
         raise Refused(
             409, "the held changes have changed since you saw them; nothing was approved", "look at the plan again"

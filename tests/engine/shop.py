@@ -13,8 +13,8 @@ from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
+from kubectl_reconcile.engine.sync import gather, targets
 from kubectl_reconcile.engine.sync import reconcile as engine
-from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.perform import Done, perform
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -65,7 +65,9 @@ class Shop:
     async def plan(self, *, confirmed: bool = True) -> Plan:
         target = await self.target()
         made = await engine.plan(self.session, target)
-        return await dry_run.confirm(self.session.client, made, target.sync) if confirmed else made
+        if not confirmed:
+            return made
+        return await dry_run.confirm(self.session.client, made, target.sync, along=gather.lister(self.session))
 
     async def sync(self, writer: Writer | None = None) -> Done:
         target = await self.target()

@@ -25,7 +25,7 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import custom_resource
-from kubectl_reconcile.engine.sync import reconcile, targets
+from kubectl_reconcile.engine.sync import gather, reconcile, targets
 from kubectl_reconcile.engine.sync.session import Session
 
 
@@ -47,7 +47,9 @@ async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, co
     if not plan_hash:
         _require_source(sync)
         target = await targets.sync_target(session, name, session.client.namespace)
-        plan = await dry_run.confirm(session.client, await reconcile.plan(session, target), target.sync)
+        plan = await dry_run.confirm(
+            session.client, await reconcile.plan(session, target), target.sync, along=gather.lister(session)
+        )
         if not plan.holds:
             out.write([line("nothing is held", Tone.GOOD)])
             return ExitStatus.OK

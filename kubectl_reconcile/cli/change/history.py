@@ -27,7 +27,7 @@ from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import history as engine
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.commands.history import HistoryEntry
-from kubectl_reconcile.engine.sync import reconcile
+from kubectl_reconcile.engine.sync import gather, reconcile
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
 
@@ -185,7 +185,7 @@ async def _prepared(session: Session, *, name: str, revision: str) -> _Prepared:
     target = await engine.target_at(session, live, sha)
     plan = await reconcile.preview(session, target)
     await require_verified(target.source, sha)
-    plan = await dry_run.confirm(session.client, plan, target.sync)
+    plan = await dry_run.confirm(session.client, plan, target.sync, along=gather.lister(session))
     return _Prepared(live, sha, plan)
 
 

@@ -47,8 +47,8 @@ from kubectl_reconcile.engine.api.sync_requests import daemon_alive
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.commands import custom_resource, install
+from kubectl_reconcile.engine.sync import gather, targets
 from kubectl_reconcile.engine.sync import reconcile as engine
-from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.members_health import MembersHealth
 from kubectl_reconcile.engine.sync.perform import perform, settle, tell
 from kubectl_reconcile.engine.sync.reconcile import Target
@@ -347,10 +347,13 @@ async def _planned(
     """Return what is to be done, tried by the server where that takes no second round."""
     plan = selected(session, options.chosen, await engine.preview(session, target), among=options.among)
     await require_verified(target.source, plan.revision)
+    along = gather.lister(session)
     if file is None:
-        return await dry_run.confirm_before_writing(session.client, plan, target.sync, members=members, looks=True)
+        return await dry_run.confirm_before_writing(
+            session.client, plan, target.sync, along=along, members=members, looks=True
+        )
     if file.confirmed:
-        plan = await dry_run.confirm(session.client, plan, target.sync, members=members)
+        plan = await dry_run.confirm(session.client, plan, target.sync, along=along, members=members)
     file.check(plan)
     return plan
 

@@ -24,7 +24,7 @@ from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.engine.apply import dry_run
-from kubectl_reconcile.engine.sync import lookups, reconcile, targets
+from kubectl_reconcile.engine.sync import gather, lookups, reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.variables import values_of
@@ -198,7 +198,13 @@ async def _preview_of(
     among: list[Plan] | None = None,
 ) -> Plan:
     made = selected(session, chosen, await reconcile.preview(session, target), among=among)
-    judged = made if offline else await dry_run.confirm(session.client, made, target.sync, for_others=by_account)
+    judged = (
+        made
+        if offline
+        else await dry_run.confirm(
+            session.client, made, target.sync, along=gather.lister(session), for_others=by_account
+        )
+    )
     if by_account and not offline and not judged.is_clean:
         rights = importlib.import_module("kubectl_reconcile.engine.commands.rights.preview")  # only changes take rights
         judged = await rights.checked(session, target.sync, judged)

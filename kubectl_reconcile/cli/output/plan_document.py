@@ -65,6 +65,7 @@ def document(plan: Plan, view: PlanView) -> dict[str, Any]:
                 "message": hold.message,
                 "objects": [_ref(ref) for ref in hold.refs],
                 "along": [_ref(ref) for ref in hold.along],
+                **({"asked": [_ref(ref) for ref in hold.asked]} if hold.asked else {}),
             }
             for hold in plan.holds
         ],

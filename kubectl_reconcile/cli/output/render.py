@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import shorten
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -189,6 +189,16 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     yield from ((text, Tone.WARNING) for text in _conflicts(change))
 
 
+_DONE: Final[Mapping[Op, str]] = {
+    Op.ACT: "run",
+    Op.CREATE: "created",
+    Op.DELETE: "deleted",
+    Op.REPLACE: "replaced",
+    Op.UPDATE: "updated",
+    Op.UNCHANGED: "touched",
+}
+
+
 def _in_the_way(change: Change) -> Iterator[_Note]:
     if change.gate.blocked:
         yield f"blocked: {change.gate.blocked}", Tone.BAD
@@ -197,7 +207,7 @@ def _in_the_way(change: Change) -> Iterator[_Note]:
     if change.action:
         yield change.action.summary, Tone.WARNING
     if change.gate.held:
-        yield f"held: not {'run' if change.action else 'deleted'} until somebody approves", Tone.WARNING
+        yield f"held: not {_DONE[change.op]} until somebody approves", Tone.WARNING
     if change.gate.waits:
         yield f"waits for {change.gate.waits}", Tone.ASIDE
     if (foreign := change.provenance.foreign) and not change.gate.blocked:

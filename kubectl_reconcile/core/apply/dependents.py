@@ -154,7 +154,7 @@ class RunProgress(Struct):
 
     def in_doubt(self, ref: ObjectRef) -> Change | None:
         """Return the change of an object that must be looked at before anything relies on it, None where nobody doubts it."""
-        if ref in self.healthy or ref in self.failed:
+        if ref in self.healthy or ref in self.failed or ref == self.plan.sync:  # itself it can't wait for
             return None
         if result := self.done.get(ref):
             change: Change | None = result.change
@@ -165,7 +165,8 @@ class RunProgress(Struct):
     def going(self, ref: ObjectRef) -> Result | None:
         """Return the deletion of an object that finalizers keep, None where it isn't there any more."""
         result = self.done.get(ref)
-        return result if result and result.live is not None and result.change.kind else None
+        is_going = result is not None and result.change.op is Op.DELETE
+        return result if result and is_going and result.live is not None and result.change.kind else None
 
     def hooks_awaited(self) -> tuple[ObjectRef, ...]:
         """Return the hooks that an earlier sync started and that must have completed before anything is written."""

@@ -24,7 +24,8 @@ from kubectl_reconcile.core.objects import (
     Problem,
     labels_of,
 )
-from kubectl_reconcile.core.planning.cascade import Listing
+from kubectl_reconcile.core.planning.endings.cascade import Listing, owners_in
+from kubectl_reconcile.core.planning.endings.updates import is_rewired
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import Kind, Phase
 from kubectl_reconcile.core.planning.order import BACKENDS, Key, Place, Stage, Steps, is_behind, key_of, services_of
@@ -167,6 +168,8 @@ class PlanBuilder(Struct):
     spared: set[ObjectRef] = field(default_factory=set)
     verdicts: dict[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     settled: list[Contention] = field(default_factory=list)
+    lacking: set[Listing] = field(default_factory=set)
+    holds: list[Hold] = field(default_factory=list)
 
     @classmethod
     def of(cls, inputs: Inputs) -> PlanBuilder:
@@ -295,6 +298,34 @@ class PlanBuilder(Struct):
             self.add(change, below, deleting=True)
             self.cascade(child, below)
 
+    def overtake(self, refs: Collection[ObjectRef]) -> None:
+        """Forget what was planned for objects that go along with others: they end, whatever Git asks for."""
+        if not refs:
+            return
+        gone = set(refs)
+        self.changes = [(key, change) for key, change in self.changes if change.ref not in gone]
+        settled = [each.number for ref in gone if (each := self.standing.members.get(ref))]
+        for ref in {*gone, *self.standing.let_go(settled)}:
+            self.verdicts.pop(ref, None)
+
+    def rewired(self) -> dict[ObjectRef, Manifest]:
+        """Return the objects whose owners this plan changes, as they are by then."""
+        return {
+            change.ref: change.after
+            for _, change in self.changes
+            if change.after is not None and change.before is not None and change.writes and is_rewired(change)
+        }
+
+    def part_from(self, rewired: Mapping[ObjectRef, Manifest]) -> None:
+        """Have the deletion of an owner wait for objects that it doesn't own any more: should these not change, it would take them along."""
+        for at, (key, change) in enumerate(self.changes) if rewired else ():
+            if change.op is not Op.DELETE or change.before is None:
+                continue
+            uid = change.before["metadata"].get("uid")
+            parting = tuple(ref for ref in rewired if uid in owners_in(self.live(ref) or {}) - owners_in(rewired[ref]))
+            if parting:
+                self.changes[at] = key, change.gated(needs=(*change.gate.needs, *parting))
+
     def add_cascade(self, ref: ObjectRef, manifest: Manifest, carrier: ObjectRef, place: Place, *, held: bool) -> None:
         """Show what goes along with *carrier*, which is deleted at *place* unless it is *held*."""
         below = (*place[:-1], place[-1] + 1)
@@ -318,9 +349,9 @@ class PlanBuilder(Struct):
             revision=inputs.revision.sha,
             changes=changes,
             problems=tuple(dict.fromkeys(self.problems)),
-            holds=tuple(holds),
+            holds=(*self.holds, *holds),
             members=members,
-            lacking=lacking,
+            lacking=lacking | self.lacking,
             outcomes=self.outcomes.total(inputs.modules.observed),
             schedule=self._schedule(changes, steps.barriers),
             verdicts=self.verdicts,
@@ -388,6 +419,9 @@ class PlanBuilder(Struct):
                     yield change
 
     def _holds_up(self, change: Change, live: Manifest) -> bool:
+        """Tell whether an object keeps others waiting; a Sync among its own members can't wait for itself."""
+        if change.ref == self.inputs.sync.ref:
+            return False
         return self.inputs.sync.health.passes(live, hook=bool(change.gate.hook)).status.holds_up
 
 

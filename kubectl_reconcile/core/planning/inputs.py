@@ -17,7 +17,7 @@ from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.call import Ask, outcome_of
 from kubectl_reconcile.core.module.inputs import CEILINGS
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem
-from kubectl_reconcile.core.planning.cascade import Listed, Listing
+from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Contentions
 from kubectl_reconcile.core.planning.snapshot import Snapshot

@@ -18,7 +18,8 @@ from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = GroupKind("", "Namespace")
-PRECIOUS = frozenset({NAMESPACE, CRD, GroupKind("", "PersistentVolumeClaim")})
+CLAIM = GroupKind("", "PersistentVolumeClaim")
+PRECIOUS = frozenset({NAMESPACE, CRD, CLAIM, GroupKind("", "PersistentVolume")})
 """Kinds whose deletion takes with it what they hold."""
 
 WORKLOADS = frozenset(

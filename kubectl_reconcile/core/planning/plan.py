@@ -30,7 +30,7 @@ from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest, ObjectRef, Problem, errors_among
-from kubectl_reconcile.core.planning.cascade import Listing
+from kubectl_reconcile.core.planning.endings.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.redaction import redacted, without, without_values
 from kubectl_reconcile.core.rendering.unstable import hidden
@@ -195,15 +195,18 @@ class Change(Struct, frozen=True):
 
 
 class Hold(Struct, frozen=True):
-    """Deletions and replacements that wait for a person; *along* is what would go with them.
+    """Deletions, replacements and updates that wait for a person; *along* is what would go with them, *asked* what of that Git still asks for.
 
-    An approval names *refs* alone: who else may see what goes along depends on who looks.
+    An approval names *refs* alone, with the *states* that tell these very objects from later ones: who else may see what goes along depends
+    on who looks.
     """
 
     reason: str
     message: str
     refs: tuple[ObjectRef, ...]
     along: tuple[ObjectRef, ...] = ()
+    asked: tuple[ObjectRef, ...] = ()
+    states: tuple[str, ...] = ()
 
 
 class StatusWrite(Struct, frozen=True):
@@ -376,19 +379,19 @@ def hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def approval_of(refs: Iterable[ObjectRef]) -> str:
-    """Return what a person approves by: a digest of exactly these deletions."""
-    return hash_of(json.dumps(sorted(refs)))
+def approval_of(refs: Iterable[ObjectRef], states: Sequence[str] = ()) -> str:
+    """Return what a person approves by: a digest of exactly these deletions, of objects in these *states*."""
+    return hash_of(json.dumps([*sorted(refs), *states]))
 
 
 def approval_of_all(holds: Iterable[Hold]) -> str:
     """Return what lets all of *holds* through; empty where there are none."""
-    return ",".join(approval_of(hold.refs) for hold in holds)
+    return ",".join(approval_of(hold.refs, hold.states) for hold in holds)
 
 
-def is_approved(sync: Sync, refs: Iterable[ObjectRef]) -> bool:
+def is_approved(sync: Sync, refs: Iterable[ObjectRef], states: Sequence[str] = ()) -> bool:
     """Tell whether a person let exactly these through."""
-    return approval_of(refs) in sync.approved_plan.split(",")
+    return bool(sync.approved_plan) and approval_of(refs, states) in sync.approved_plan.split(",")
 
 
 def plan_hash(sync: ObjectRef | None, revision: str, changes: Iterable[Change]) -> str:

@@ -17,9 +17,10 @@ from kubectl_reconcile.core.planning import children, difference, members, prune
 from kubectl_reconcile.core.planning.arrangement import DesiredMember
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.difference import Footing
+from kubectl_reconcile.core.planning.endings import updates
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.module_call import Parent
-from kubectl_reconcile.core.planning.plan import Op, Plan
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 
 
 def build(inputs: Inputs) -> Plan:
@@ -107,9 +108,29 @@ def _finalize_previews(builder: PlanBuilder) -> None:
             children.preview_finalize(builder, Parent(module, change.kind, change.ref, live, live, key[1:]))
 
 
+def _with_endings(builder: PlanBuilder, change: Change) -> Change:
+    """Return an update as it is where it would end anything: refused, or held, with what goes along in the plan."""
+    if change.op is Op.UNCHANGED or change.gate.blocked:
+        return change
+    listed = builder.inputs.lookups.listed
+    if updates.is_rewired(change):
+        asked = updates.owner_listings(change)
+        builder.lacking.update(each for each in asked if each not in listed)
+        return change.gated(blocked=updates.owners_fault(change, listed))
+    if updates.ends_claims(change):
+        cascade, place = updates.scaled_in(change, listed), builder.when.places[change.ref]
+        builder.lacking.update(cascade.lacking)
+        hold = updates.scale_in_hold(builder.inputs.sync, change, cascade)
+        builder.holds += [hold] if hold else []
+        for ref, (claim, carrier) in cascade.taken.items():
+            builder.add_cascade(ref, claim, carrier, place, held=hold is not None)
+        return change.gated(held=hold is not None)
+    return change
+
+
 def _member(builder: PlanBuilder, each: DesiredMember) -> None:
     """Plan one member, and what its module makes of it."""
-    change, place = members.compare(builder, each), builder.when.places[each.ref]
+    change, place = _with_endings(builder, members.compare(builder, each)), builder.when.places[each.ref]
     if change.gate.hook and not builder.inputs.whole:
         return
     if change.gate.hook == HookPoint.SYNC_FAIL:

@@ -22,13 +22,13 @@ from msgspec import Struct
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
 from kubectl_reconcile.core.objects import ObjectRef, errors_among
-from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.builder import PlanBuilder
-from kubectl_reconcile.core.planning.cascade import Cascade, Listing, cascade_of, taken_along, uncounted_in
+from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, cascade_of_all
+from kubectl_reconcile.core.planning.endings.holds import Ends, asks, others_along
 from kubectl_reconcile.core.planning.inputs import Inputs
-from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, PRECIOUS, RIGHTS
+from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
-from kubectl_reconcile.core.planning.plan import Hold, Plan, is_approved
+from kubectl_reconcile.core.planning.plan import Hold, Op, Plan
 from kubectl_reconcile.core.planning.snapshot import Stored, is_marked
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
@@ -55,11 +55,40 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     doomed = {each.ref: each for each in left if _may_go(builder, each, unclear)}
     if not doomed:
         return Pruning(members=len(members))
-    cascades = {ref: cascade_of(each.manifest(), inputs.lookups.listed, inputs.live) for ref, each in doomed.items()}
-    risky = [ref for ref, each in doomed.items() if _asks(each) or _is_risky(ref, cascades[ref])]
-    holds = tuple(_holds(builder, cascades, risky, len(members), asked))
-    _delete(builder, doomed, {ref for hold in holds for ref in hold.refs}, cascades)
-    return Pruning(holds, len(members), frozenset(listing for each in cascades.values() for listing in each.lacking))
+    rewired = builder.rewired()
+    bodies = {ref: each.manifest() for ref, each in doomed.items()}
+    cascade = cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired)
+    ends = Ends(inputs.sync, bodies, cascade, _Asked(wanted, builder.standing.members))
+    holds = tuple(_holds(builder, ends, len(members), asked))
+    held = {ref for hold in holds for ref in hold.refs}
+    now = cascade
+    if held:
+        free = (body for ref, body in bodies.items() if ref not in held)
+        now = cascade_of_all(free, inputs.lookups.listed, inputs.live, rewired)
+    _delete(builder, doomed, held, ends, now)
+    builder.part_from(rewired)
+    _refuse_in_what_goes(builder, doomed.keys() - held)
+    return Pruning(holds, len(members), frozenset(cascade.lacking))
+
+
+class _Asked(Struct, frozen=True):
+    """What Git asks for: what is *wanted* now, and what *stands* as it did."""
+
+    wanted: Collection[ObjectRef]
+    stands: Collection[ObjectRef]
+
+    def __contains__(self, ref: object) -> bool:
+        """Tell whether Git asks for an object."""
+        return ref in self.wanted or ref in self.stands
+
+    def __iter__(self) -> Iterator[ObjectRef]:
+        """Yield all that Git asks for."""
+        yield from self.wanted
+        yield from self.stands
+
+    def __len__(self) -> int:
+        """Return how many objects Git asks for."""
+        return len(self.wanted) + len(self.stands)
 
 
 def _unasked(builder: PlanBuilder, members: Sequence[Stored], wanted: Collection[ObjectRef]) -> list[Stored]:
@@ -74,19 +103,20 @@ def _unasked(builder: PlanBuilder, members: Sequence[Stored], wanted: Collection
 def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
     unclear = _unclear_files(builder.inputs)
-    members = (each for each in builder.members() if not _asks(each))
+    members = (each for each in builder.members() if not asks(each.manifest()))
     going = {each.ref: each for each in members if _may_go(builder, each, unclear)}
-    _delete(builder, going, frozenset(), {})
+    _delete(builder, going, frozenset(), Ends(builder.inputs.sync, {}, Cascade(), ()), Cascade())
 
 
-def holders_of(sync: Sync, daemon_namespace: str = "") -> frozenset[ObjectRef]:
-    """Return what ends with *sync* or its daemon: their namespaces, and the kind Sync.
+def holders_of(sync: Sync, daemon_namespace: str = "", above: Iterable[ObjectRef] = ()) -> frozenset[ObjectRef]:
+    """Return what ends with *sync* or its daemon: their namespaces, the kind Sync, the Sync itself, and those *above* it, whose member it is.
 
     Where one of them is a member, its end waits for our finalizer on the Sync, so the finalizer must not wait for it.
     """
     namespaces = {sync.namespace, daemon_namespace} - {""}
     crd = ObjectRef(CRD.group, CRD.kind, "", f"syncs.{SYNC.group}")
-    return frozenset({crd, *(ObjectRef(NAMESPACE.group, NAMESPACE.kind, "", name) for name in namespaces)})
+    spaces = (ObjectRef(NAMESPACE.group, NAMESPACE.kind, "", name) for name in namespaces)
+    return frozenset({crd, sync.ref, *above, *spaces})
 
 
 def without_rights(made: Plan) -> tuple[Plan, Plan]:
@@ -102,22 +132,34 @@ def parted(made: Plan, holders: Collection[ObjectRef]) -> tuple[Plan, Plan]:
 
 
 def _delete(
-    builder: PlanBuilder,
-    doomed: Mapping[ObjectRef, Stored],
-    held: Collection[ObjectRef],
-    cascades: Mapping[ObjectRef, Cascade],
+    builder: PlanBuilder, doomed: Mapping[ObjectRef, Stored], held: Collection[ObjectRef], ends: Ends, now: Cascade
 ) -> None:
+    """Plan the deletion of what is *doomed*, and of what goes along; of that, what doesn't go *now* is held."""
     places, first = _backwards(builder, doomed)
     going = next((each.ref for each in builder.members() if _is_going_sync(each)), None)
-    shown = set(doomed)
     for ref, each in doomed.items():
         waits = f"the end of {going}" if going and ref.group_kind in RIGHTS else ""
         change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()), waits=waits)
         builder.add(change, places[ref], deleting=True)
-        for below, (manifest, carrier) in cascades[ref].taken.items() if ref in cascades else ():
-            if below not in shown:
-                shown.add(below)
-                builder.add_cascade(below, manifest, carrier, places[ref], held=ref in held)
+    builder.overtake([ref for ref in now.taken if ref in ends.asked])
+    for below, (manifest, carrier) in ends.cascade.taken.items():
+        goes = below in now.taken
+        if goes or below not in ends.asked:
+            builder.add_cascade(below, manifest, carrier, places[ends.cascade.roots[below]], held=not goes)
+
+
+def _refuse_in_what_goes(builder: PlanBuilder, going: Collection[ObjectRef]) -> None:
+    """Leave alone what would be created in a namespace, or of a kind, that goes in this very sync."""
+    namespaces = {ref.name for ref in going if ref.group_kind == NAMESPACE}
+    kinds = {ref.name for ref in going if ref.group_kind == CRD}
+    for at, (key, change) in enumerate(builder.changes) if namespaces or kinds else ():
+        if change.op is not Op.CREATE or change.gate.blocked or change.kind is None:
+            continue
+        crd = f"{change.kind.plural}.{change.ref.group}"
+        if change.ref.namespace in namespaces or crd in kinds:
+            what = f"Namespace {change.ref.namespace}" if change.ref.namespace in namespaces else f"CRD {crd}"
+            why = f"its {what} is deleted by this sync, since Git doesn't ask for it any more"
+            builder.changes[at] = key, change.gated(blocked=why)
 
 
 def _backwards(
@@ -174,60 +216,26 @@ def _unclear_files(inputs: Inputs) -> Unclear:
     return Unclear(frozenset(wrong & inputs.revision.files.keys()), frozenset(inputs.revision.unrendered))
 
 
-def _holds(
-    builder: PlanBuilder, cascades: Mapping[ObjectRef, Cascade], risky: Sequence[ObjectRef], members: int, asked: int
-) -> Iterator[Hold]:
-    refs, sync = tuple(sorted(cascades)), builder.inputs.sync
-    if not refs or is_approved(sync, refs):
+def _holds(builder: PlanBuilder, ends: Ends, members: int, asked: int) -> Iterator[Hold]:
+    roots, sync, along = ends.roots, builder.inputs.sync, len(ends.cascade.taken)
+    if ends.is_approved(roots):
         return
-    along = _along(refs, cascades)
-    gone = len(refs) + len(along)
     if errors_among(builder.inputs.problems):
         message = "some files can't be used, and an object may have moved into one of them"
-        yield Hold("UnreadableFiles", message, refs, along)
+        yield ends.hold("UnreadableFiles", message, roots)
     elif not asked:
-        yield Hold("EmptySource", "no manifest is left at this path; every member would be deleted", refs, along)
-    elif not (sync.max_deletes.allows(gone, members) or sync.max_deletes.allows(gone, _extent(builder))):
-        others = f", and with them {len(along)} other object{'s' if len(along) > 1 else ''}" if along else ""
-        message = f"{len(refs)} of {members} members would be deleted{others}, more than spec.maxDeletes allows"
-        yield Hold("TooManyDeletes", message, refs, along)
-    elif risky and not is_approved(sync, found := tuple(sorted(risky))):
-        yield _risky_hold(found, cascades)
+        yield ends.hold("EmptySource", "no manifest is left at this path; every member would be deleted", roots)
+    elif not (sync.max_deletes.allows(ends.number, members) or sync.max_deletes.allows(ends.number, _extent(builder))):
+        message = (
+            f"{len(roots)} of {members} members would be deleted{others_along(along)}, more than spec.maxDeletes allows"
+        )
+        yield ends.hold("TooManyDeletes", message, roots)
+    elif hold := ends.consent("deleting"):
+        yield hold
 
 
 def _extent(builder: PlanBuilder) -> int:
     """Return how many objects the set is, as deletions are counted: its members, and all that is known to go with them."""
     inputs = builder.inputs
-    members = [each.manifest() for each in builder.members()]
-    refs = {ObjectRef.of(each) for each in members}
-    cascades = (cascade_of(each, inputs.lookups.listed, inputs.live) for each in members)
-    return len(refs) + len(taken_along(refs, cascades))
-
-
-def _along(refs: Collection[ObjectRef], cascades: Mapping[ObjectRef, Cascade]) -> tuple[ObjectRef, ...]:
-    return taken_along(refs, (cascades[ref] for ref in refs))
-
-
-def _asks(each: Stored) -> bool:
-    """Tell whether an object says itself that a person must agree to its deletion."""
-    return MemberOptions.of(each.manifest()).theirs.asks
-
-
-def _is_risky(ref: ObjectRef, cascade: Cascade) -> bool:
-    """Tell whether data may go with an object, or nobody knows what."""
-    precious = any(each.group_kind in PRECIOUS for each in (ref, *cascade.taken))
-    return precious or bool(cascade.uncounted)
-
-
-def _risky_hold(refs: tuple[ObjectRef, ...], cascades: Mapping[ObjectRef, Cascade]) -> Hold:
-    along = _along(refs, cascades)
-    unknown = uncounted_in(cascades[ref] for ref in refs)
-    more = f"; uncounted, because they can't be listed: {first_few(unknown, _SHOWN)}" if unknown else ""
-    if any(ref.group_kind in PRECIOUS for ref in (*refs, *along)):
-        return Hold("NeedsConsent", f"deleting these deletes everything in them, too{more}", refs, along)
-    if not unknown:
-        return Hold("NeedsConsent", "these are annotated so that a person must approve their deletion", refs, along)
-    return Hold("Uncounted", f"it isn't known which other objects are deleted with these{more}", refs, along)
-
-
-_SHOWN = 5
+    members = {ObjectRef.of(body): body for body in (each.manifest() for each in builder.members())}
+    return len(members) + len(cascade_of_all(members.values(), inputs.lookups.listed, inputs.live).taken)

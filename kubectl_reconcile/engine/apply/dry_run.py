@@ -4,7 +4,7 @@ Preview and sync go through the same trial, so what the one shows the other meet
 would refuse is blocked, with its words; what it finds unchanged is unchanged, each field of an object
 too; defaults and webhooks show in what comes after. An update that fails only because fields can't change becomes a
 replacement where that is allowed, and only once the server has accepted the new object by a second
-dry run; replacements count among the deletions that a Sync may do without asking.
+dry run; what ends with it is listed then, counted and held as with a deletion. Who gives an object other owners must be allowed to delete it.
 
 Objects whose namespace, kind or owner the plan itself creates can't be tried, and stay as planned.
 What is new is tried by a preview alone, and before a person is asked: right ahead of writing that would double the work and change
@@ -15,20 +15,35 @@ tries each and every one. Writes nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound, Unreachable
+from kubectl_reconcile.cluster.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Unreachable,
+)
 from kubectl_reconcile.core.apply.replace import advice_of, is_immutable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
+from kubectl_reconcile.core.planning.endings.replacements import with_replacements
+from kubectl_reconcile.core.planning.endings.updates import is_rewired
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
-from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, is_approved
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.verdict import FieldChange, confirmed
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, Pacing, patiently
+
+Along: TypeAlias = Callable[[Iterable[Listing]], Awaitable[Mapping[Listing, Listed]]]
+"""Lists objects that may go along with others."""
 
 _FIRST_LOAD = 100
 """Creates in one plan from which on each is its own trial, whoever looks."""
@@ -39,6 +54,7 @@ async def confirm_before_writing(
     made: Plan,
     sync: Sync | None = None,
     *,
+    along: Along,
     pace: Pacing | None = None,
     members: Client | None = None,
     looks: bool = False,
@@ -53,7 +69,7 @@ async def confirm_before_writing(
     creates = sum(1 for change in made.acting() if change.op is Op.CREATE)
     tries = (looks and creates < _FIRST_LOAD) or (sync is not None and sync.atomic)
     skipped = frozenset(() if tries else {Op.CREATE})
-    return await confirm(client, made, sync, pace=pace, skipped=skipped, members=members)
+    return await confirm(client, made, sync, along=along, pace=pace, skipped=skipped, members=members)
 
 
 async def confirm(
@@ -61,6 +77,7 @@ async def confirm(
     made: Plan,
     sync: Sync | None = None,
     *,
+    along: Along,
     pace: Pacing | None = None,
     skipped: frozenset[Op] = frozenset(),
     members: Client | None = None,
@@ -68,7 +85,7 @@ async def confirm(
 ) -> Plan:
     """Return *made* as the server judges it, under the limits of *sync*. Changes of the *skipped* sorts stay as planned.
 
-    *members* tries what belongs to the set, where that isn't *client*, too. Where it is *for_others* to make the changes, those that
+    *along* lists what goes along with replacements. *members* tries what belongs to the set, where that isn't *client*, too. Where it is *for_others* to make the changes, those that
     *client* may not try stay as planned: its rights say nothing about theirs. The plan isn't confirmed then.
 
     Raises:
@@ -79,12 +96,11 @@ async def confirm(
     wanted = [change for change in made.acting() if change.op not in skipped and _can_be_tried(change, pending)]
     tried = await asyncio.gather(*((trial if each.is_child else of_members).judged(each) for each in wanted))
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
-    changes = tuple(map(judged.get, map(id, made.changes), made.changes))
-    changes, holds = _held(changes, made, sync)
+    found = made.with_changes(map(judged.get, map(id, made.changes), made.changes))
+    if sync is not None:
+        found = await _with_replacements(found, sync, along)
     return replace(
-        made,
-        changes=changes,
-        holds=holds,
+        found,
         verdicts={**made.verdicts, **_verdicts(wanted, tried)},
         confirmed=not (trial.untried or of_members.untried),
     )
@@ -163,6 +179,8 @@ class _DryRun:
             )
 
         answer: Manifest = await patiently(attempt, pace=self.pace)
+        if change.op is Op.UPDATE and is_rewired(change):
+            await self._delete(change, path)
         return answer
 
     async def _taken_over(self, change: Change, path: str) -> Manifest:
@@ -177,6 +195,16 @@ class _DryRun:
             return await self._recreated(replace(change, op=Op.REPLACE, after=intent), kind, intent)
         hint = f" (hint: {advice_of(change.before or intent)})" if not change.is_child else ""
         return _blocked(change, error, hint)
+
+    async def _delete(self, change: Change, path: str) -> None:
+        """Try a deletion: who gives an object other owners, which take it along when they go, must be allowed that.
+
+        Raises:
+            ApiError: it is refused.
+        """
+        uid = (change.before or {})["metadata"]["uid"]
+        with suppress(NotFound, Conflict):
+            await patiently(lambda: self._client.delete(path, uid=uid, dry_run=True), pace=self.pace)
 
     async def _recreated(self, change: Change, kind: Kind, intent: Manifest) -> Change:
         """Ask whether the object could be created if it weren't there: its name being taken is the best of answers."""
@@ -236,19 +264,12 @@ def _comparable(manifest: Manifest) -> dict[str, Any]:
 # --- what follows -----------------------------------------------------------------------------------
 
 
-def _held(changes: tuple[Change, ...], made: Plan, sync: Sync | None) -> tuple[tuple[Change, ...], tuple[Hold, ...]]:
-    """Hold replacements where, with the deletions, they are more than the Sync allows at once."""
-    acting = [each for each in changes if each.op is not Op.UNCHANGED]
-    new = tuple(sorted(each.ref for each in acting if each.op is Op.REPLACE and not each.gate.hook and each.writes))
-    gone = sum(1 for each in acting if each.op is Op.DELETE and each.writes and not each.is_child)
-    if not new or sync is None or is_approved(sync, new):
-        return changes, made.holds
-    if sync.max_deletes.allows(len(new) + gone, max(made.members, 1)):
-        return changes, made.holds
-    message = f"{len(new)} of {made.members} members would be deleted and recreated, more than spec.maxDeletes allows"
-    held = set(new)
-    waiting = tuple(each.gated(held=True) if each.ref in held and each.op is Op.REPLACE else each for each in changes)
-    return waiting, (*made.holds, Hold("TooManyReplacements", message, new))
+async def _with_replacements(made: Plan, sync: Sync, along: Along) -> Plan:
+    """Return *made* with what ends with its replacements, listed level by level."""
+    listed: dict[Listing, Listed] = {}
+    while missing := (found := with_replacements(made, sync, listed)).lacking - listed.keys():
+        listed |= await along(missing)
+    return found
 
 
 def _verdicts(wanted: Sequence[Change], tried: Sequence[Change]) -> dict[ObjectRef, tuple[str, str]]:

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning import planner, prune
-from kubectl_reconcile.core.planning.cascade import Listed, Listing, cascade_of, taken_along, uncounted_in
+from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing, cascade_of_all
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot, members_in
@@ -117,13 +117,12 @@ async def _with_cascades(session: Session, found: Deletion, live: Snapshot) -> D
     roots = [change.before for change in found.plan.changes if change.before is not None]
     listed: dict[Listing, Listed] = {}
     while True:
-        cascades = [cascade_of(root, listed, live) for root in roots]
-        lacking = {listing for cascade in cascades for listing in cascade.lacking}
-        if not lacking:
+        cascade = cascade_of_all(roots, listed, live)
+        if not cascade.lacking:
             break
-        listed |= await gather.list_along(session, lacking)
-    along = taken_along((*found.goes, found.sync.ref), cascades)
-    return replace(found, along=along, uncounted=uncounted_in(cascades))
+        listed |= await gather.list_along(session, cascade.lacking)
+    along = tuple(ref for ref in cascade.along if ref not in {*found.goes, found.sync.ref})
+    return replace(found, along=along, uncounted=tuple(sorted(cascade.uncounted)))
 
 
 async def delete_members(session: Session, deletion: Deletion) -> list[Result]:

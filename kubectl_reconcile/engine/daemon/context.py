@@ -27,7 +27,9 @@ from kubectl_reconcile.core.daemon.pass_events import AnnotationRenamed
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Plan
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.applyset import ID as SET_ID
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.flow_control import MOST as MANY
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
@@ -105,6 +107,18 @@ class DaemonContext:
         if known is not None and stored is not None and stored.is_version_of(known):
             return known
         return stored.manifest() if stored else None
+
+    def above(self, ref: ObjectRef) -> frozenset[ObjectRef]:
+        """Return the Syncs that a Sync is a member of, or a member of whose members, and so on; where that is a circle, itself among them."""
+        snapshot, found, queue = self.cache.snapshot(), set[ObjectRef](), [ref]
+        while queue:
+            stored = snapshot.stored(queue.pop())
+            set_id = stored.labels.get(PART_OF, "") if stored is not None else ""
+            sets = (each.ref for each in (snapshot.labelled(SET_ID, set_id) if set_id else ()))
+            new = {each for each in sets if each.group_kind == SYNC.group_kind and applyset_id(each) == set_id} - found
+            found |= new
+            queue += sorted(new)
+        return frozenset(found)
 
     def forget(self, ref: ObjectRef) -> None:
         """Drop what is remembered of an item that is gone."""

@@ -7,7 +7,7 @@ again with growing pauses, and at once when rights change.
 
 Three sorts of members go one after the other, each when those before are gone, and no pass waits for that: what runs and
 what configures it, child Syncs among it; accounts, roles and bindings, by which child Syncs delete their own members; and what the
-Sync can't outlive: its own namespace, the kind Sync, the daemon's namespace. The end of the last waits for our
+Sync can't outlive: its own namespace, the kind Sync, the daemon's namespace, and Syncs whose member it is, itself perhaps. The end of the last waits for our
 finalizer, so it isn't waited for: the Sync is let go at once. In this order nothing is lost. A daemon that dies in between
 leaves a Sync that is being deleted, and whoever manages it next finds these deletions under way.
 """
@@ -161,7 +161,7 @@ class Finalization(Struct):
             now=now_text(),
             coverage=Coverage(gather.failures_by_kind(failures), recorded.namespaces),
         )
-        holders = prune.holders_of(sync, self.namespace)
+        holders = prune.holders_of(sync, self.namespace, self.context.above(sync.ref))
         first, last = prune.parted(planner.build_removal(inputs), holders)
         results: list[Result] = []
         for part in prune.without_rights(first):

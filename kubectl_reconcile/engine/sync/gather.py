@@ -9,10 +9,12 @@ collided with.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +26,7 @@ from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
-from kubectl_reconcile.core.planning.cascade import FLEETING, WHOLE, Listed, Listing
+from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Op, Plan, Unobserved
@@ -315,8 +317,13 @@ def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:
 # --- what deletions take along -------------------------------------------------------------------
 
 _LISTS_AT_ONCE = 16
-_UNLISTABLE = frozenset({403, 405, 503})
-"""Forbidden, not meant to be listed, or served by somebody who is down."""
+_UNLISTABLE = frozenset({403, 405, 500, 503, 504})
+"""Forbidden, not meant to be listed, or served (or converted) by somebody who is down."""
+
+
+def lister(session: Session) -> Callable[[Iterable[Listing]], Awaitable[dict[Listing, Listed]]]:
+    """Return what answers listings as whoever *session* acts as."""
+    return functools.partial(list_along, session)
 
 
 async def list_along(session: Session, wanted: Iterable[Listing]) -> dict[Listing, Listed]:
@@ -331,6 +338,8 @@ async def list_along(session: Session, wanted: Iterable[Listing]) -> dict[Listin
 
 
 async def _listed_along(session: Session, listing: Listing, slots: asyncio.Semaphore) -> Listed:
+    if listing.name:
+        return await _named(session, listing)
     lists = await asyncio.gather(
         *(_metadata(session.client, resource, listing, slots) for resource in _resources(session, listing))
     )
@@ -338,6 +347,24 @@ async def _listed_along(session: Session, listing: Listing, slots: asyncio.Semap
     if listing.kind is None:  # the kinds of a server that is down aren't known, and may be anything
         unseen += [GroupKind(each.rpartition("/")[0], "any kind") for each in session.discovery.unavailable]
     return Listed(tuple(each for _, items in lists for each in items or ()), tuple(sorted(unseen)))
+
+
+async def _named(session: Session, listing: Listing) -> Listed:
+    """Return one object by its name, where it is there; what is in no namespace isn't looked for in one, nor the other way round."""
+    kind = listing.kind
+    resource = session.resource(kind) if kind is not None else None
+    if kind is None or resource is None or (resource.namespaced and not listing.namespace):
+        return Listed()
+    try:
+        return Listed(
+            (await session.client.get(f"{resource.collection(listing.namespace)}/{quote(listing.name, safe=':')}"),)
+        )
+    except NotFound:
+        return Listed()
+    except ApiError as error:
+        if error.status not in _UNLISTABLE:
+            raise
+        return Listed(unseen=(kind,))
 
 
 def _resources(session: Session, listing: Listing) -> list[Resource]:

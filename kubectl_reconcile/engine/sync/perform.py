@@ -28,6 +28,7 @@ from kubectl_reconcile.engine.apply.guarded import patched
 from kubectl_reconcile.engine.apply.object_writer import write_status
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
+from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.reconcile import Target, plan
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified, verification_of
@@ -64,7 +65,9 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     )  # fmt: skip
     writer.act = writer.act or ActionRunner(session.reach, session.modules).run
     if not made.confirmed:
-        made = await confirm_before_writing(writer.client, made, sync, pace=writer.pace, members=writer.members)
+        made = await confirm_before_writing(
+            writer.client, made, sync, along=gather.lister(session), pace=writer.pace, members=writer.members
+        )
     contents = Contents.of(made.refs()) if target.grouped else Contents()
     if sync.atomic and (reason := trouble(made)):
         results = untouched(made, reason)

@@ -5,7 +5,7 @@ import pytest
 from kubectl_reconcile.core.annotations import SOURCE
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef, Problem
-from kubectl_reconcile.core.planning.cascade import Listed, Listing
+from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.planner import build_removal
 from kubectl_reconcile.core.planning.prune import holders_of, parted, without_rights

@@ -155,9 +155,12 @@ async def test_an_object_whose_successor_is_refused_is_put_back(shop, job):
     shop.write({"web.yaml": {**first, "spec": {**first["spec"], "clusterIP": "None"}}})
     target = await shop.target()
     from kubectl_reconcile.engine.apply import dry_run  # noqa: PLC0415
+    from kubectl_reconcile.engine.sync import gather  # noqa: PLC0415
     from kubectl_reconcile.engine.sync import reconcile as engine  # noqa: PLC0415
 
-    made = await dry_run.confirm(shop.session.client, await engine.plan(shop.session, target), target.sync)
+    made = await dry_run.confirm(
+        shop.session.client, await engine.plan(shop.session, target), target.sync, along=gather.lister(shop.session)
+    )
     (change,) = made.changes
     assert change.op is Op.REPLACE
 

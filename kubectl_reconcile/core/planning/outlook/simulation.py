@@ -46,7 +46,7 @@ def after(inputs: Inputs, plan: Plan) -> Inputs:
     """Return what would be known once *plan* has been carried out and everything has settled."""
     future = _Future(inputs)
     for change in plan.changes:
-        if _happens(change) or change.gate.cascade:
+        if _happens(change) or (change.gate.cascade and not change.gate.held):
             future.take(change)
     for status in plan.outcomes.statuses:
         if (live := future.get(status.ref)) is not None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning.endings.updates import is_rewired
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.planning.rights.grant import Account
 from kubectl_reconcile.core.planning.rights.needs import OF_A_NAME, RBAC, is_binding, resource_of_role, role_bound_by
@@ -49,6 +50,8 @@ def rights_to_make(change: Change) -> frozenset[PlacedRight]:
         return frozenset()
     group, resource = change.kind.gvk.group, change.kind.plural
     verbs = (*_VERBS.get(change.op, ()), *(("update",) if change.takeover else ()))
+    if change.op is Op.UPDATE and is_rewired(change):  # other owners may take it along
+        verbs += ("delete",)
     name = "" if change.kind.namespaced else change.ref.name
     return frozenset(
         (change.ref.namespace, Right(group, resource, verb, name if verb in OF_A_NAME else "")) for verb in verbs

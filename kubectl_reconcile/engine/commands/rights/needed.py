@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.annotations import MemberOptions, translated
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem
-from kubectl_reconcile.core.planning.cascade import Listing
+from kubectl_reconcile.core.planning.endings.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read

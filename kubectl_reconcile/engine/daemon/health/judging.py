@@ -22,6 +22,7 @@ from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, is_marked_by_us
+from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.ssa.managed_fields import entry_of
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
@@ -32,6 +33,7 @@ _DEEPEST: Final = 8
 """Custom resources above one another, at most: a circle of owners ends there."""
 _TOGETHER_S: Final = 5.0
 """Second looks within this many seconds happen together, so that objects that were created one after the other aren't reported one by one."""
+_ABOVE: Final = Health(HealthStatus.CURRENT, "it contains this Sync, and waits for it")
 _LEFT_AWAY: Final = Health(HealthStatus.NOT_FOUND, "somebody deleted it, and spec.drift leaves it so")
 
 
@@ -119,12 +121,19 @@ class Judging(Struct):
         is_ours = ref.namespace in watched.places and live is not None and is_marked_by_us(live, sync.field_manager)
         found, is_news = (_LEFT_AWAY if live is None and ref in watched.missing else None), False
         if live is not None and is_ours:
-            found = member_health(sync.health, live, expected=self._expected(watched, live), now=now)
+            found = self._member_health(watched, ref, live, now)
             is_news = bool(live.get("status")) and watched.tally.note_spoken(ref.group_kind, now)
         _note_again(watched, ref, found)
         is_news |= watched.tally.note(ref, found, now)
         watched.is_news |= is_news
         return is_news
+
+    def _member_health(self, watched: WatchedMembers, ref: ObjectRef, live: Manifest, now: str) -> Health:
+        """Return how a member is. A Sync that this one is a member of waits for this one: to wait for it, too, would be to wait forever."""
+        sync = watched.sync
+        if ref.group_kind == SYNC.group_kind and ref in self.context.above(sync.ref):
+            return _ABOVE
+        return member_health(sync.health, live, expected=self._expected(watched, live), now=now)
 
     def _expected(self, watched: WatchedMembers, live: Manifest) -> Expected:
         """Return whether a status is to be expected of a member that has none; a module gives its custom resources one."""

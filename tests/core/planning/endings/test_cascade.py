@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from kubectl_reconcile.core.annotations import SOURCE
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupKind, ObjectRef
-from kubectl_reconcile.core.planning.cascade import Listed, Listing, cascade_of
+from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing, cascade_of
+from kubectl_reconcile.core.planning.kinds import CLAIM
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.planner import build
 from kubectl_reconcile.core.planning.snapshot import Objects
@@ -179,9 +180,19 @@ def test_what_goes_is_what_nobody_owns_any_more(owners_of, custom):
             assert not (0 in custom and owners_of[at] - {at} == {0})
 
 
-def test_plain_objects_ask_for_nothing():
-    for each in (thing("a"), thing("web", "Deployment", "apps/v1"), thing("r", "Role", "rbac.authorization.k8s.io/v1")):
-        assert not cascade_of(each, {}, Objects()).lacking
+@pytest.mark.parametrize(
+    ("root", "asked"),
+    [
+        (thing("a"), SHOP_LIST),
+        (thing("web", "Deployment", "apps/v1"), SHOP_LIST),
+        (thing("r", "ClusterRole", "rbac.authorization.k8s.io/v1", ""), Listing(CLAIM)),
+        (thing("w", "Widget", "example.com/v1", ""), Listing(None)),
+    ],
+    ids=["an object", "a workload", "a built-in kind in no namespace", "a custom resource in no namespace"],
+)
+def test_whatever_goes_may_own_others_and_nobody_is_held_up_where_these_cant_be_seen(root, asked):
+    found = cascade_of(root, {}, Objects())
+    assert (found.lacking, found.uncounted, found.blind) == ({asked}, set(), set())
 
 
 def test_what_could_not_be_listed_is_uncounted():

@@ -1,11 +1,14 @@
-"""What a deletion takes along: objects that go because another one goes, though no file or module said so.
+"""What ends with an object: others that go because it goes, though no file or module said so.
 
 A Sync that prunes takes its members; a Namespace what is in it; a CustomResourceDefinition its custom resources; any
-object those that it owns, and all of these take along theirs. Caches show only part of that, so the planner names the
+object those that nobody else owns, and all of these take along theirs. Caches show only part of that, so the planner names the
 *listings* that it lacks, somebody makes them, and the plan is built once more. What could not be listed is *uncounted*: nobody
 knows what goes with it.
 
-What a controller recreates at any time (the pods and ReplicaSets of a workload, events, endpoints, leases) doesn't count.
+Why an object ends doesn't matter: it is deleted, or deleted to be recreated, or its namespace goes.
+
+What a controller recreates at any time (the pods and ReplicaSets of a workload, events, endpoints, leases) doesn't count, but what
+that owns does.
 
 Pure: lists in, references out. What lists hold was written by others, and may be anything.
 """
@@ -13,13 +16,23 @@ Pure: lists in, references out. What lists hold was written by others, and may b
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import MemberOptions
-from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, controller_of
-from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE
+from kubectl_reconcile.core.objects import (
+    GroupKind,
+    Manifest,
+    ObjectRef,
+    controller_of,
+    labels_of,
+    maps_in,
+    metadata_of,
+)
+from kubectl_reconcile.core.planning.kinds import CLAIM, CRD, NAMESPACE
 from kubectl_reconcile.core.planning.snapshot import Snapshot
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import SYNC, DeletionPolicy
@@ -40,8 +53,7 @@ FLEETING = frozenset(
 )
 """Kinds that come and go by themselves."""
 
-_CLAIM = GroupKind("", "PersistentVolumeClaim")
-_STATEFUL_SET = GroupKind("apps", "StatefulSet")
+_POD = GroupKind("", "Pod")
 _WORKLOAD_GROUPS = frozenset({"", "apps", "batch"})
 _BUILT_IN = frozenset({"", "apps", "autoscaling", "batch", "extensions", "policy"}) | {
     f"{name}.k8s.io"
@@ -51,18 +63,19 @@ _BUILT_IN = frozenset({"", "apps", "autoscaling", "batch", "extensions", "policy
         "rbac.authorization", "resource", "scheduling", "storage", "storagemigration",
     )
 }  # fmt: skip
-"""Groups of the server's own kinds. Whom their objects own is known: pods, Jobs, claims; those of other groups may own anything."""
+"""Groups of the server's own kinds. Of those that are in no namespace only claims are looked for: most own nothing, and a look at all would be a look at the whole cluster."""
 _DEFAULTS = frozenset({(GroupKind("", "ServiceAccount"), "default"), (GroupKind("", "ConfigMap"), "kube-root-ca.crt")})
 _FEW_NAMESPACES = 5
 _ANYTHING = GroupKind("", "objects")
 
 
 class Listing(Struct, frozen=True):
-    """A question: the objects of *kind* (None: of every kind) in *namespace* (empty: in all), or those of one set there."""
+    """A question: the objects of *kind* (None: of every kind) in *namespace* (empty: in all), or those of one set there, or the one of that *name*."""
 
     kind: GroupKind | None
     namespace: str = ""
     set_id: str = ""
+    name: str = ""
 
 
 class Listed(Struct, frozen=True, dict=True):
@@ -76,67 +89,111 @@ class Listed(Struct, frozen=True, dict=True):
         """The objects that name an owner, by the uid of each: thousands may go at once, and each takes along a few of thousands."""
         found: dict[str, list[Manifest]] = {}
         for each in self.objects:
-            for uid in _owners(each):
+            for uid in owners_in(each):
                 found.setdefault(uid, []).append(each)
         return found
 
 
 class Cascade(Struct):
-    """What goes along with one object, each with the object that takes it.
+    """What goes along with others, each with the object that takes it; *roots* says with which of those it began.
 
-    *lacking* are listings to be made before all of it is known; *uncounted* says what nobody listed of what goes for sure. Of
-    what an object may own, what can't be listed is passed over: most own nothing there.
+    *lacking* are listings to be made before all of it is known; *uncounted* says what nobody listed of what goes for sure, and
+    *blind* are the roots that it goes with. Of what an object may own, what can't be listed is passed over: most own nothing there.
     """
 
     taken: dict[ObjectRef, tuple[Manifest, ObjectRef]] = field(default_factory=dict)
+    roots: dict[ObjectRef, ObjectRef] = field(default_factory=dict)
     lacking: set[Listing] = field(default_factory=set)
     uncounted: set[str] = field(default_factory=set)
+    blind: set[ObjectRef] = field(default_factory=set)
+
+    @property
+    def along(self) -> tuple[ObjectRef, ...]:
+        """What goes along, in order."""
+        return tuple(sorted(self.taken))
+
+    def with_root(self, root: ObjectRef) -> Iterator[ObjectRef]:
+        """Yield what goes along with *root*."""
+        return (ref for ref, each in self.roots.items() if each == root and ref in self.taken)
 
 
-def cascade_of(root: Manifest, listed: Mapping[Listing, Listed], live: Snapshot) -> Cascade:
-    """Return what the deletion of *root* takes along, as far as *listed* and *live* show it."""
-    found, queue = Cascade(), [root]
-    gone = {_uid(root)}
+NO_REWIRING: Final[Mapping[ObjectRef, Manifest]] = {}
+"""Nobody's owners change."""
+
+
+def cascade_of(
+    root: Manifest,
+    listed: Mapping[Listing, Listed],
+    live: Snapshot,
+    rewired: Mapping[ObjectRef, Manifest] = NO_REWIRING,
+) -> Cascade:
+    """Return what goes along with *root*, as far as *listed* and *live* show it; *rewired* are objects as they are by then, whose owners are others."""
+    return cascade_of_all([root], listed, live, rewired)
+
+
+def cascade_of_all(
+    roots: Iterable[Manifest],
+    listed: Mapping[Listing, Listed],
+    live: Snapshot,
+    rewired: Mapping[ObjectRef, Manifest] = NO_REWIRING,
+) -> Cascade:
+    """Return what goes along with *roots*, which go together: what several of them own goes, too, though with none alone."""
+    found, queue = Cascade(), deque(roots)
+    gone = set(map(_uid, queue)) - {""}
+    found.roots = {(ref := ObjectRef.of(each)): ref for each in queue}
     while queue:
-        carrier = queue.pop(0)
-        for each in (*_listed(carrier, listed, found, gone), *_owned(carrier, live)):
+        carrier = queue.popleft()
+        above = ObjectRef.of(carrier)
+        for each in (*_listed(carrier, listed, found), *_owned(carrier, live, rewired)):
             ref = ObjectRef.of(each)
-            if ref not in found.taken and _uid(each) not in gone and not _is_fleeting(each):
-                found.taken[ref] = each, ObjectRef.of(carrier)
-                gone.add(_uid(each))
-                queue.append(each)
+            if ref in found.roots or not _goes(rewired.get(ref, each), carrier, gone):
+                continue
+            found.roots[ref] = found.roots[above]
+            gone.add(_uid(each))
+            queue.append(each)
+            if not _is_fleeting(each):
+                found.taken[ref] = each, above
     return found
 
 
-def _listed(carrier: Manifest, listed: Mapping[Listing, Listed], found: Cascade, gone: set[str]) -> Iterator[Manifest]:
-    """Yield what lists show to go with *carrier*; note what they lack."""
+def _listed(carrier: Manifest, listed: Mapping[Listing, Listed], found: Cascade) -> Iterator[Manifest]:
+    """Yield what lists show that may go with *carrier*; note what they lack."""
     holds_all, places = _holds_all(carrier), _places(carrier)
     for listing in listings_of(carrier):
         answer = listed.get(listing)
         if answer is None:
             found.lacking.add(listing)
         unseen = answer.unseen if answer else (listing.kind or _ANYTHING,)
-        if holds_all:
+        if holds_all and unseen:
             found.uncounted.update(_placed(kind, listing) for kind in unseen)
+            found.blind.add(found.roots[ObjectRef.of(carrier)])
         known = () if answer is None else answer.objects if holds_all else answer.by_owner.get(_uid(carrier), ())
-        objects = [each for each in known if applyset.may_be_member(ObjectRef.of(each), places)]
-        yield from (each for each in objects if _goes(each, listing, gone, all_of_it=holds_all))
+        yield from (each for each in known if applyset.may_be_member(ObjectRef.of(each), places))
 
 
-def _owned(carrier: Manifest, live: Snapshot) -> Iterator[Manifest]:
-    uid = _uid(carrier)
-    return (stored.manifest() for stored in (live.owned_by(uid) if uid else ()))
+def _owned(carrier: Manifest, live: Snapshot, rewired: Mapping[ObjectRef, Manifest]) -> Iterator[Manifest]:
+    """Yield what caches show to be owned by *carrier*, and what will be."""
+    if uid := _uid(carrier):
+        yield from (stored.manifest() for stored in live.owned_by(uid))
+        yield from (each for each in rewired.values() if uid in owners_in(each))
 
 
-def _goes(each: Manifest, listing: Listing, gone: set[str], *, all_of_it: bool) -> bool:
-    if listing.set_id:
+def _goes(each: Manifest, carrier: Manifest, gone: set[str]) -> bool:
+    """Tell whether an object that a list or a cache shows with *carrier* goes with it."""
+    kind, namespace = ObjectRef.of(carrier).group_kind, each["metadata"].get("namespace")
+    if kind == SYNC.group_kind and labels_of(each).get(applyset.PART_OF) == applyset.applyset_id(ObjectRef.of(carrier)):
         return applyset.is_marked_by_us(each) and not MemberOptions.of(each).kept
-    return all_of_it or gone.issuperset(_owners(each))  # it has owners, the carrier among them
+    if kind == NAMESPACE and namespace == ObjectRef.of(carrier).name:
+        return True
+    if kind == CRD and ObjectRef.of(each).group_kind in {listing.kind for listing in _listings_of_crd(carrier)}:
+        return True
+    owners = owners_in(each)
+    return _uid(carrier) in owners and gone.issuperset(owners)
 
 
-def _owners(manifest: Manifest) -> set[str]:
+def owners_in(manifest: Manifest) -> set[str]:
     """Return the uids of all that an object names as its owners."""
-    return {str(owner.get("uid") or "") for owner in manifest["metadata"].get("ownerReferences") or ()}
+    return {str(owner.get("uid") or "") for owner in maps_in(metadata_of(manifest).get("ownerReferences"))}
 
 
 def _placed(kind: GroupKind, listing: Listing) -> str:
@@ -155,9 +212,9 @@ def listings_of(carrier: Manifest) -> tuple[Listing, ...]:
         return tuple(_listings_of_crd(carrier))
     if ref.group_kind == SYNC.group_kind:
         return tuple(_listings_of_sync(carrier)) if _prunes(carrier) else ()
-    if ref.group_kind == _STATEFUL_SET:
-        return (Listing(_CLAIM, ref.namespace),)
-    return (Listing(None, ref.namespace),) if ref.group not in _BUILT_IN else ()
+    if ref.namespace or ref.group not in _BUILT_IN:
+        return (Listing(None, ref.namespace),)
+    return (Listing(CLAIM),)
 
 
 def _holds_all(carrier: Manifest) -> bool:
@@ -194,20 +251,12 @@ def _is_fleeting(manifest: Manifest) -> bool:
     ref = ObjectRef.of(manifest)
     if ref.group_kind in FLEETING or (ref.group_kind, ref.name) in _DEFAULTS:
         return True
-    controller = controller_of(manifest)
-    group = str((controller or {}).get("apiVersion") or "").rpartition("/")[0]
-    return controller is not None and group in _WORKLOAD_GROUPS and ref.group_kind != _CLAIM
+    if (controller := controller_of(manifest)) is None:
+        return False
+    group = str(controller.get("apiVersion") or "").rpartition("/")[0]
+    is_ephemeral = ref.group_kind == CLAIM and controller.get("kind") == _POD.kind
+    return group in _WORKLOAD_GROUPS and (ref.group_kind != CLAIM or is_ephemeral)
 
 
 def _uid(manifest: Manifest) -> str:
     return str(manifest["metadata"].get("uid") or "")
-
-
-def taken_along(roots: Iterable[ObjectRef], cascades: Iterable[Cascade]) -> tuple[ObjectRef, ...]:
-    """Return all that goes with *roots* and isn't one of them, in order."""
-    return tuple(sorted({below for cascade in cascades for below in cascade.taken}.difference(roots)))
-
-
-def uncounted_in(cascades: Iterable[Cascade]) -> tuple[str, ...]:
-    """Return all that could not be listed, in order."""
-    return tuple(sorted({each for cascade in cascades for each in cascade.uncounted}))

@@ -1,0 +1,97 @@
+"""Replacements: objects that are deleted to be recreated, and all that ends with their deletion.
+
+That an update becomes a replacement is what the server says, by its dry run, so this completes a plan that is made already. The old
+object ends as any that is deleted: what goes along is named, counts, and waits for a person where it has to. What Git asks
+for among it is recreated, too, by the sync that follows.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listed, Listing, cascade_of_all
+from kubectl_reconcile.core.planning.endings.holds import Ends, others_along
+from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.plan import Change, Gate, Hold, Op, Plan, Provenance
+from kubectl_reconcile.core.planning.snapshot import Objects
+from kubectl_reconcile.core.resources.sync import Sync
+
+_REASON = "TooManyReplacements"
+
+
+def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) -> Plan:
+    """Return *made* with what its replacements end, as far as *listed* shows it; it says what is *lacking* to know more."""
+    going = {each.ref for each in made.acting() if each.op is Op.DELETE}
+    roots = {
+        each.ref: each.before
+        for each in made.acting()
+        if each.op is Op.REPLACE and not each.gate.hook and each.writes and each.before is not None
+    }
+    if not roots:
+        return made
+    nobody = Objects()
+    cascade = cascade_of_all(roots.values(), listed, nobody)
+    cascade.taken = {ref: each for ref, each in cascade.taken.items() if ref not in going}
+    staying = {each.ref for each in made.changes if each.op is not Op.DELETE and not each.is_child}
+    ends = Ends(sync, roots, cascade, staying)
+    holds = tuple(_holds(made, ends))
+    held = {ref for hold in holds for ref in hold.refs}
+    now = cascade_of_all((body for ref, body in roots.items() if ref not in held), listed, nobody) if held else cascade
+    changes = tuple(_changes(made, cascade, now, held, staying))
+    return replace(made, changes=changes, holds=(*made.holds, *holds), lacking=made.lacking | cascade.lacking)
+
+
+def _holds(made: Plan, ends: Ends) -> Iterator[Hold]:
+    sync, roots, along = ends.sync, ends.roots, len(ends.cascade.taken)
+    if ends.is_approved(roots):
+        return
+    members, deletions = max(made.members, 1), _deletions(made, sync)
+    gone = ends.number + deletions
+    if not (sync.max_deletes.allows(gone, members) or sync.max_deletes.allows(gone, members + along)):
+        message = f"{len(roots)} of {made.members} members would be deleted and recreated{others_along(along)}, more than spec.maxDeletes allows"
+        yield ends.hold(_REASON, message, roots)
+    elif hold := ends.consent("replacing"):
+        yield hold
+
+
+def _deletions(made: Plan, sync: Sync) -> int:
+    """Return how many objects are deleted besides; those that are too many by themselves aren't held because a person has agreed to them."""
+    number = sum(
+        1
+        for each in made.acting()
+        if each.op is Op.DELETE
+        and not (each.gate.held or each.gate.blocked)
+        and (each.gate.cascade or not each.is_child)
+    )
+    return number if sync.max_deletes.allows(number, max(made.members, 1)) else 0
+
+
+def _changes(
+    made: Plan, cascade: Cascade, now: Cascade, held: set[ObjectRef], staying: set[ObjectRef]
+) -> Iterator[Change]:
+    """Yield the changes of *made*, each replacement followed by what goes along; what goes now isn't told as it was planned."""
+    along: dict[ObjectRef, list[ObjectRef]] = {}
+    for ref in cascade.along:
+        along.setdefault(cascade.roots[ref], []).append(ref)
+    kinds = {each.kind.gvk.group_kind: each.kind for each in made.changes if each.kind is not None}
+    for change in made.changes:
+        if change.op is not Op.REPLACE:
+            if change.ref not in now.taken or change.op is Op.CREATE:
+                yield change
+            continue
+        yield change.gated(held=True) if change.ref in held else change
+        for ref in along.get(change.ref, ()):
+            goes = ref in now.taken
+            if goes or ref not in staying:
+                yield _along(ref, cascade, kinds.get(ref.group_kind), wave=change.gate.wave, held=not goes)
+
+
+def _along(ref: ObjectRef, cascade: Cascade, kind: Kind | None, *, wave: int, held: bool) -> Change:
+    manifest, carrier = cascade.taken[ref]
+    gate, provenance = Gate(wave, held=held, cascade=True), Provenance(owner=carrier)
+    return Change(ref, Op.DELETE, kind, before=manifest, provenance=provenance, gate=gate)

@@ -1,0 +1,171 @@
+"""What ends because an object is updated: claims of replicas that are taken away, and the object itself where its owners aren't there.
+
+The cluster's garbage collector deletes an object when none of its owners is there: under that name, with that uid, in its namespace or in
+none. Nobody means that in a manifest, so one whose owners aren't there is refused; whoever wants an object to go removes its file.
+An owner that is there takes the object along when it goes, and is asked about then.
+
+A StatefulSet may say that the claims of replicas that are taken away go (``whenScaled: Delete``). That waits for a person, as a claim's deletion does.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubectl_reconcile.core.objects import (
+    GroupKind,
+    Manifest,
+    ObjectRef,
+    map_at,
+    maps_in,
+    metadata_of,
+    number_of,
+    text_at,
+)
+from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listed, Listing, owners_in
+from kubectl_reconcile.core.planning.kinds import CLAIM
+from kubectl_reconcile.core.planning.plan import Change, Hold, Op, is_approved
+from kubectl_reconcile.core.resources.sync import Sync
+
+_STATEFUL_SET = GroupKind("apps", "StatefulSet")
+
+# --- owners ---------------------------------------------------------------------------------------
+
+
+def is_rewired(change: Change) -> bool:
+    """Tell whether an object has other owners after a change of its manifest than before."""
+    after = change.after
+    if after is None or change.op not in {Op.CREATE, Op.UPDATE} or change.is_child:
+        return False
+    owners = owners_in(after)
+    return bool(owners or change.before) and owners != owners_in(change.before or {})
+
+
+def owner_listings(change: Change) -> tuple[Listing, ...]:
+    """Return the lists that show whether the owners of a rewired object are there."""
+    return tuple(_listing(change.ref, owner) for owner in _owners(change.after))
+
+
+def _owners(manifest: Manifest | None) -> list[Mapping[str, Any]]:
+    return maps_in(metadata_of(manifest or {}).get("ownerReferences"))
+
+
+def _listing(ref: ObjectRef, owner: Mapping[str, Any]) -> Listing:
+    group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+    return Listing(GroupKind(group, str(owner.get("kind") or "")), ref.namespace, name=str(owner.get("name") or ""))
+
+
+def owners_fault(change: Change, listed: Mapping[Listing, Listed]) -> str:
+    """Return why a rewired object can't be applied as it is: none of its owners is there, or that can't be seen; empty where one is."""
+    faults = []
+    for owner in _owners(change.after):
+        listing = _listing(change.ref, owner)
+        answer = listed.get(listing)
+        found = answer.objects if answer else ()
+        if any(metadata_of(each).get("uid") == owner.get("uid") and _stays(each) for each in found):
+            return ""
+        faults.append(_fault(listing, owner, found, seen=answer is not None and not answer.unseen))
+    if not faults:
+        return ""
+    ways = "correct them, or remove metadata.ownerReferences; to have it deleted, remove its file"
+    return f"{faults[0]}; the cluster's garbage collector would delete this object (hint: {ways})"
+
+
+def _stays(owner: Manifest) -> bool:
+    return not metadata_of(owner).get("deletionTimestamp")
+
+
+def _fault(listing: Listing, owner: Mapping[str, Any], found: tuple[Manifest, ...], *, seen: bool) -> str:
+    place = f" in namespace {listing.namespace}" if listing.namespace else ""
+    named = f"metadata.ownerReferences names {listing.kind} {listing.name}"
+    if not seen:
+        return f"{named}{place}, which can't be looked at, so nobody knows whether it is there"
+    if not found:
+        return f"{named}, which isn't there{place}"
+    if any(metadata_of(each).get("uid") == owner.get("uid") for each in found):
+        return f"{named}, which is being deleted"
+    return f"{named} with the uid {owner.get('uid')}, and the one{place} has another"
+
+
+# --- replicas that are taken away ---------------------------------------------------------------------
+
+
+def ends_claims(change: Change) -> bool:
+    """Tell whether claims go with the replicas that an update of a StatefulSet takes away."""
+    if (
+        change.ref.group_kind != _STATEFUL_SET
+        or change.op is not Op.UPDATE
+        or change.before is None
+        or not change.after
+    ):
+        return False
+    return _policy(change.after) == "Delete" and bool(_condemned(change.before, change.after))
+
+
+def _policy(manifest: Manifest) -> str:
+    return text_at(manifest, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled")
+
+
+def _ordinals(manifest: Manifest) -> range:
+    spec = map_at(manifest, "spec")
+    start, replicas = number_of(map_at(spec, "ordinals").get("start")), number_of(spec.get("replicas"))
+    first = start or 0
+    return range(first, first + (1 if replicas is None else replicas))
+
+
+def _condemned(before: Manifest, after: Manifest) -> list[range]:
+    """Return the ordinals that an update takes away: of very many replicas, too."""
+    old, new = _ordinals(before), _ordinals(after)
+    found = (range(old.start, min(old.stop, new.start)), range(max(old.start, new.stop), old.stop))
+    return [each for each in found if each]
+
+
+def scaled_in(change: Change, listed: Mapping[Listing, Listed]) -> Cascade:
+    """Return the claims that go with the replicas that *change* takes away."""
+    found, listing = Cascade(roots={change.ref: change.ref}), Listing(CLAIM, change.ref.namespace)
+    answer = listed.get(listing)
+    if answer is None:
+        found.lacking.add(listing)
+    if answer is None or answer.unseen:
+        found.uncounted.add(f"{CLAIM} in namespace {change.ref.namespace}")
+        found.blind.add(change.ref)
+    condemned = _condemned(change.before or {}, change.after or {})
+    for each in answer.objects if answer else ():
+        ordinal = next(_ordinal_in(each, change), None)
+        if ordinal is not None and any(ordinal in some for some in condemned):
+            ref = ObjectRef.of(each)
+            found.taken[ref], found.roots[ref] = (each, change.ref), change.ref
+    return found
+
+
+def _ordinal_in(claim: Manifest, change: Change) -> Iterator[int]:
+    """Yield the ordinal in the name of a claim that a StatefulSet made."""
+    name = str(metadata_of(claim).get("name") or "")
+    for template in maps_in(map_at(change.before or {}, "spec").get("volumeClaimTemplates")):
+        prefix = f"{text_at(template, 'metadata', 'name')}-{change.ref.name}-"
+        rest = name.removeprefix(prefix)
+        if name.startswith(prefix) and re.fullmatch(r"\d{1,10}", rest):
+            yield int(rest)
+
+
+def scale_in_hold(sync: Sync, change: Change, cascade: Cascade) -> Hold | None:
+    """Return that an update that ends claims waits for a person; None where none ends, or somebody has agreed."""
+    if not cascade.taken and not cascade.uncounted:
+        return None
+    metadata = metadata_of(change.before or {})
+    states = (str(metadata.get("uid") or ""), str(metadata.get("generation") or ""), str(_ordinals(change.after or {})))
+    refs = (change.ref,)
+    if is_approved(sync, refs, states):
+        return None
+    replicas = sum(map(len, _condemned(change.before or {}, change.after or {})))
+    gone = f"{replicas} replica{'s' if replicas != 1 else ''} would go, and {'their claims' if replicas != 1 else 'its claims'} with {'them' if replicas != 1 else 'it'}"
+    return Hold(
+        "NeedsConsent",
+        f"{gone} (persistentVolumeClaimRetentionPolicy.whenScaled is Delete)",
+        refs,
+        cascade.along,
+        states=states,
+    )

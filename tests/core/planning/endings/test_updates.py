@@ -1,0 +1,212 @@
+"""What ends because an object is updated: an object whose owners aren't there, claims of replicas that are taken away."""
+
+import pytest
+
+from kubectl_reconcile.core.objects import GroupKind
+from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
+from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.planning.rights.writes import rights_to_make
+from kubectl_reconcile.core.resources.sync import Sync
+from tests.core.planning.test_plan import KINDS, built_in, live, plan
+
+CONFIG_MAP, CLAIM = GroupKind("", "ConfigMap"), GroupKind("", "PersistentVolumeClaim")
+OWNER = Listing(CONFIG_MAP, "shop", name="owner")
+
+
+@pytest.fixture(autouse=True)
+def _kinds(monkeypatch):
+    for kind in (
+        built_in("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+        built_in("apps/v1", "StatefulSet", "statefulsets"),
+    ):
+        monkeypatch.setitem(KINDS, kind.gvk, kind)
+
+
+# --- owners ---------------------------------------------------------------------------------------
+
+
+def claim(*owners, **metadata):
+    references = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid} for uid in owners]
+    more = {"ownerReferences": references} if references else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "shop", **more, **metadata},
+    }
+
+
+def config(name, uid="there", **metadata):
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "shop", "uid": uid, **metadata},
+    }
+
+
+def told(*found, unseen=()):
+    return {OWNER: Listed(found, tuple(unseen))}
+
+
+def the_claim(made):
+    (change,) = [each for each in made.changes if each.ref.name == "data"]
+    return change
+
+
+def test_whether_owners_are_there_is_looked_up_before_it_is_judged():
+    assert plan([claim("there")], [live(claim())]).lacking == {OWNER}
+    assert plan([claim()], [live(claim())]).lacking == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (told(), "metadata.ownerReferences names ConfigMap owner, which isn't there in namespace shop;"),
+        (told(config("owner", "another")), "names ConfigMap owner with the uid there, and the one in namespace shop has another;"),
+        (told(config("owner", deletionTimestamp="2026-11-28T00:00:00Z")), "names ConfigMap owner, which is being deleted;"),
+        (told(unseen=[CONFIG_MAP]), "names ConfigMap owner in namespace shop, which can't be looked at, so nobody knows whether it is there;"),
+    ],
+    ids=["isn't there", "is another by now", "is going", "can't be seen"],
+)  # fmt: skip
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "updated"])
+def test_an_object_whose_owner_is_not_there_is_refused_since_it_would_be_deleted(found, why, is_new):
+    change = the_claim(plan([claim("there")], [] if is_new else [live(claim())], listed=found))
+    assert why in change.gate.blocked
+    assert "the cluster's garbage collector would delete this object (hint: " in change.gate.blocked
+    assert not change.writes
+
+
+def test_one_owner_that_is_there_keeps_an_object():
+    change = the_claim(plan([claim("gone", "there")], [live(claim())], listed=told(config("owner"))))
+    assert (change.op, change.gate.blocked) == (Op.UPDATE, "")
+
+
+def test_owners_that_stay_as_they_are_are_nobodys_business():
+    owned = claim("gone")
+    made = plan([{**claim("gone"), "spec": {"volumeName": "x"}}], [live(owned)])
+    assert (the_claim(made).op, the_claim(made).gate.blocked, made.lacking) == (Op.UPDATE, "", frozenset())
+
+
+def test_an_owner_that_goes_in_the_same_sync_takes_along_what_it_comes_to_own():
+    going, owner = config("owner"), live(config("owner"), uid="there")
+    stays = config("stays", "s")
+    cluster = [live(claim()), owner, live(stays, uid="s")]
+    listed = {**told(owner), Listing(None, "shop"): Listed((going, claim(uid="uid-data")))}
+    (hold,) = plan([claim("there"), stays], cluster, listed=listed).holds
+    assert (hold.reason, [ref.name for ref in hold.refs], [ref.name for ref in hold.along]) == (
+        "NeedsConsent",
+        ["owner"],
+        ["data"],
+    )
+    assert hold.message.endswith("1 of these Git still asks for: PersistentVolumeClaim shop/data")
+
+
+def test_an_owner_goes_alone_once_what_it_owned_is_free_of_it():
+    owner, owned = live(config("owner"), uid="there"), live(claim("there"))
+    listed = {Listing(None, "shop"): Listed((owner, owned))}
+    made = plan([claim()], [owned, owner], listed=listed)
+    (deletion,) = [each for each in made.changes if each.op is Op.DELETE]
+    assert (deletion.ref.name, deletion.gate.held, made.holds) == ("owner", False, ())
+    assert [ref.name for ref in deletion.gate.needs] == ["data"]
+
+
+def test_who_gives_an_object_other_owners_needs_the_right_to_delete_it():
+    made = plan([claim("there")], [live(claim())], listed=told(config("owner")))
+    assert "delete" in {right.verb for _, right in rights_to_make(the_claim(made))}
+    plain = plan([{**claim(), "spec": {"volumeName": "x"}}], [live(claim())])
+    assert "delete" not in {right.verb for _, right in rights_to_make(the_claim(plain))}
+
+
+# --- replicas that are taken away -----------------------------------------------------------------
+
+
+def stateful_set(replicas, policy="Delete", start=0):
+    spec = {
+        "replicas": replicas,
+        "ordinals": {"start": start},
+        "persistentVolumeClaimRetentionPolicy": {"whenScaled": policy},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "shop"},
+        "spec": spec,
+    }
+
+
+CLAIMS = Listing(CLAIM, "shop")
+
+
+def claims(*names):
+    return {
+        CLAIMS: Listed(
+            tuple({**claim(), "metadata": {"name": name, "namespace": "shop", "uid": name}} for name in names)
+        )
+    }
+
+
+def scaled(before, after, listed=None, sync=None):
+    return plan([after], [live(before)], listed=listed or {}, **({"sync": sync} if sync else {}))
+
+
+def test_claims_of_replicas_that_are_taken_away_are_named_and_held():
+    known = claims("data-db-0", "data-db-1", "data-db-2", "data-db-3", "data-db-x", "other-db-2", "data-dbx-2")
+    made = scaled(stateful_set(3), stateful_set(1), known)
+    (hold,) = made.holds
+    assert (hold.reason, [ref.name for ref in hold.along]) == ("NeedsConsent", ["data-db-1", "data-db-2"])
+    assert (
+        hold.message
+        == "2 replicas would go, and their claims with them (persistentVolumeClaimRetentionPolicy.whenScaled is Delete)"
+    )
+    assert not list(made.waves())
+    agreed = Sync(name="shop", namespace="shop", approved_plan=made.approval)
+    approved = scaled(stateful_set(3), stateful_set(1), known, agreed)
+    assert approved.holds == ()
+    assert {each.ref.name: each.gate.cascade for each in approved.changes} == {
+        "db": False,
+        "data-db-1": True,
+        "data-db-2": True,
+    }
+
+
+def test_an_approval_to_scale_in_is_for_once():
+    made = scaled(stateful_set(3), stateful_set(1), claims("data-db-2"))
+    agreed = Sync(name="shop", namespace="shop", approved_plan=made.approval)
+    later = plan([stateful_set(1)], [live(stateful_set(3), generation=4)], listed=claims("data-db-2"), sync=agreed)
+    assert [hold.reason for hold in later.holds] == ["NeedsConsent"]
+    assert scaled(stateful_set(3), stateful_set(0), claims("data-db-2"), agreed).holds != ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (stateful_set(1), stateful_set(3)),
+        (stateful_set(3, "Retain"), stateful_set(1, "Retain")),
+        (stateful_set(3), stateful_set(1, "Retain")),
+    ],
+    ids=["more replicas", "claims that stay", "claims that are to stay from now on"],
+)
+def test_what_takes_no_claims_away_asks_for_nothing(before, after):
+    made = scaled(before, after)
+    assert (made.lacking, made.holds) == (frozenset(), ())
+
+
+def test_another_first_ordinal_takes_the_claims_before_it():
+    (hold,) = scaled(
+        stateful_set(3), stateful_set(3, start=2), claims("data-db-0", "data-db-1", "data-db-2", "data-db-4")
+    ).holds
+    assert [ref.name for ref in hold.along] == ["data-db-0", "data-db-1"]
+
+
+def test_claims_that_cannot_be_listed_are_held_for():
+    made = scaled(stateful_set(2), stateful_set(1))
+    assert (made.lacking, [hold.reason for hold in made.holds]) == ({CLAIMS}, ["NeedsConsent"])
+    unseen = scaled(stateful_set(2), stateful_set(1), {CLAIMS: Listed((), (CLAIM,))})
+    assert [hold.message for hold in unseen.holds] == [
+        "1 replica would go, and its claims with it (persistentVolumeClaimRetentionPolicy.whenScaled is Delete)"
+    ]
+
+
+def test_a_million_replicas_are_no_more_work_than_two():
+    (hold,) = scaled(stateful_set(10**9), stateful_set(1), claims("data-db-7")).holds
+    assert hold.message.startswith("999999999 replicas would go")
