@@ -18,7 +18,7 @@ ORDERED = $(if $(filter-out random,$(ORDER)),echo "ORDER=$(ORDER): the only choi
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -88,6 +88,9 @@ $(READY_MUTANTS): $(READY) requirements-mutants.lock
 
 oracle: sandbox ## Put N random cases (2000) to the API server and to the merge; SEED=… repeats a run
 	@PYTHONPATH=tests $(BIN)/python -m oracle --cases $(or $(N),2000) $(if $(SEED),--seed $(SEED))
+
+law-deletions: sandbox ## Delete in N random worlds (500) on a real control plane: what is gone is what was named and approved (SEED=… repeats a run)
+	@$(BIN)/python -m tests.laws $(or $(N),500) $(if $(SEED),--seed=$(SEED))
 
 chaos: sandbox ## Kill syncs of 300 objects at N random moments, and look for what leaked (N=50)
 	@$(BIN)/python -m tests.chaos $(or $(N),50) $(SEED)

@@ -268,6 +268,104 @@ def test_a_deletion_waits_for_a_person(doomed, more, expected):
     )
 
 
+# --- what goes along though Git asks for it ---------------------------------------------------------
+
+
+def in_old(name):
+    return {**config(name), "metadata": {"name": name, "namespace": "old", "uid": f"uid-{name}"}}
+
+
+def dropped(*wanted, sync=SHOP_SYNC, foreign=()):
+    """The plan of a source that has dropped a Namespace, and still asks for objects in it."""
+    members = [live(STAYS), live(NAMESPACE), live(in_old("x"))]
+    return plan([STAYS, *map(in_old, wanted)], members, listed=listed("x", *foreign), sync=Sync(**sync))
+
+
+def test_a_namespace_that_goes_says_which_objects_in_it_git_still_asks_for():
+    made = dropped("x", foreign=("y",))
+    (hold,) = made.holds
+    assert ([ref.name for ref in hold.along], [ref.name for ref in hold.asked]) == (["x", "y"], ["x"])
+    assert hold.message == (
+        "deleting these deletes everything in them, too; 1 of these Git still asks for: ConfigMap old/x"
+    )
+    assert [change.op for change in made.changes if change.ref.name == "x"] == [Op.UNCHANGED]  # as long as it waits
+
+
+def test_what_went_along_is_not_told_as_unchanged_and_what_would_be_new_there_is_refused():
+    held = dropped("x", "new")
+    made = dropped("x", "new", sync={**SHOP_SYNC, "approved_plan": held.approval})
+    assert made.holds == ()
+    (gone_along,) = [change for change in made.changes if change.ref.name == "x"]
+    assert (gone_along.op, gone_along.gate.cascade, gone_along.provenance.owner.name) == (Op.DELETE, True, "old")
+    (new,) = [change for change in made.changes if change.ref.name == "new"]
+    assert new.gate.blocked == "its Namespace old is deleted by this sync, since Git doesn't ask for it any more"
+    assert "x" not in {ref.name for ref in made.refs()}
+
+
+def test_an_owner_that_would_take_along_what_git_asks_for_waits_for_a_person():
+    owned = live(config("owned"))
+    owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "uid-a"}]
+    answers = {Listing(None, "shop"): Listed((owned,))}
+    made = plan([STAYS, config("owned")], [live(STAYS), owned, live(config("a"))], listed=answers)
+    (hold,) = made.holds
+    assert (hold.reason, [ref.name for ref in hold.refs]) == ("NeedsConsent", ["a"])
+    assert hold.message == "deleting these deletes what they own; 1 of these Git still asks for: ConfigMap shop/owned"
+
+
+def test_an_approval_is_of_these_objects_and_not_of_their_names_for_ever():
+    made = made_of(NAMESPACE, listed=listed("x"))
+    approved = Sync(**SHOP_SYNC, approved_plan=made.approval)
+    assert made_of(NAMESPACE, listed=listed("x"), sync=approved).holds == ()
+    again = live(NAMESPACE, uid="another")
+    assert plan([STAYS], [live(STAYS), again], listed=listed("x"), sync=approved).holds != ()
+
+
+# --- a Sync among its own members -----------------------------------------------------------------
+
+
+def a_sync(name, policy="Prune"):
+    found = named("reconcile.dev/v1alpha1", "Sync", name)
+    contents = Contents(frozenset({GroupKind("reconcile.dev", "Sync")}), frozenset({"shop"}))
+    marks = contents.metadata(ObjectRef.of(found), "kubectl-reconcile/1")
+    return {**found, "metadata": {**found["metadata"], **marks}, "spec": {"deletionPolicy": policy}}
+
+
+def kept_as(manifest, **more):
+    there = live(manifest, **more)
+    for field in ("labels", "annotations"):
+        there["metadata"][field] = {**manifest["metadata"].get(field, {}), **there["metadata"].get(field, {})}
+    return there
+
+
+@pytest.mark.parametrize("policy", ["Prune", "Orphan"])
+def test_a_sync_that_would_delete_itself_waits_for_a_person(policy):
+    of = Listing(GroupKind("reconcile.dev", "Sync"), "shop", applyset_id(ObjectRef.of(a_sync("shop"))))
+    made = plan([STAYS], [live(STAYS), kept_as(a_sync("shop", policy))], listed={of: Listed()})
+    (hold,) = made.holds
+    assert (hold.reason, [ref.name for ref in hold.refs]) == ("NeedsConsent", ["shop"])
+    own = ObjectRef("reconcile.dev", "Sync", "shop", "shop")
+    assert hold.message == f"this Sync itself would be deleted, and nothing would follow {own} any more"
+
+
+def test_a_sync_that_would_go_with_another_that_contains_it_waits_for_a_person():
+    child = kept_as(a_sync("child"))
+    of_child = Listing(GroupKind("reconcile.dev", "Sync"), "shop", applyset_id(ObjectRef.of(child)))
+    own = kept_as(a_sync("shop"), set_id=applyset_id(ObjectRef.of(child)))
+    of_own = Listing(GroupKind("reconcile.dev", "Sync"), "shop", applyset_id(ObjectRef.of(own)))
+    answers = {of_child: Listed((own,)), of_own: Listed((child,))}
+    (hold,) = plan([STAYS], [live(STAYS), child], listed=answers).holds
+    assert ([ref.name for ref in hold.refs], [ref.name for ref in hold.along]) == (["child"], ["shop"])
+    assert hold.message.startswith("this Sync itself would be deleted")
+
+
+def test_a_sync_does_not_wait_for_itself_nor_for_those_that_contain_it():
+    own, above = (
+        ObjectRef("reconcile.dev", "Sync", "gitops", "shop"),
+        ObjectRef("reconcile.dev", "Sync", "gitops", "all"),
+    )
+    assert {own, above} <= holders_of(Sync("shop", "gitops"), "", [above])
+
+
 # --- what nobody can be sure of -------------------------------------------------------------------
 
 

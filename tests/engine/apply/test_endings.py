@@ -1,0 +1,149 @@
+"""What ends with a replacement or with other owners, on a real server: it is named, and waits for a person."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.resources.status import ConditionReason
+from tests.laws.deletions import many, path_of
+
+REPLACE = {"reconcile.dev/replace": "true"}
+NOBODY = {
+    "apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "11111111-2222-3333-4444-555555555555",
+}  # fmt: skip
+
+
+def claim(size="1Gi", **metadata):
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": size}},
+        "storageClassName": "none",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "annotations": REPLACE, **metadata},
+        "spec": spec,
+    }
+
+
+def database(size, policy="Delete"):
+    container = {"name": "a", "image": "x", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}
+    template = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "annotations": REPLACE},
+        "spec": {
+            "serviceName": "db",
+            "replicas": 2,
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy, "whenScaled": policy},
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [container]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": template}],
+        },
+    }  # fmt: skip
+
+
+async def uids(shop, kind):
+    items, _ = await shop.session.client.list(path_of(kind, shop.namespace))
+    return {
+        each["metadata"]["uid"]
+        for each in items
+        if each["metadata"].get("ownerReferences") or kind != "PersistentVolumeClaim"
+    }
+
+
+async def until(true):
+    async with asyncio.timeout(200):
+        while not await true():
+            await asyncio.sleep(0.05)
+
+
+async def running(shop):
+    """Its two claims, once the StatefulSet has made them and owns them."""
+    shop.write({"db.yaml": database("10Mi")})
+    await shop.sync()
+
+    async def has_claims():
+        return len(await uids(shop, "PersistentVolumeClaim")) == 2
+
+    await until(has_claims)
+    return await uids(shop, "PersistentVolumeClaim")
+
+
+async def test_claims_that_go_with_a_replaced_stateful_set_are_named_and_go_once_somebody_agrees(shop):
+    before = await running(shop)
+    shop.write({"db.yaml": database("20Mi")})
+    made = await shop.plan()
+    (hold,) = made.holds
+    assert (hold.reason, [ref.name for ref in hold.along]) == ("NeedsConsent", ["data-db-0", "data-db-1"])
+    assert (await shop.sync()).report.reason is ConditionReason.HELD
+    assert await uids(shop, "PersistentVolumeClaim") == before
+    await shop.approve(made)
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+
+    async def are_others():
+        now = await uids(shop, "PersistentVolumeClaim")
+        return len(now) == 2 and not now & before
+
+    await until(are_others)
+    shop.write({"db.yaml": database("30Mi")})
+    assert [each.reason for each in (await shop.plan()).holds] == ["NeedsConsent"]  # the next one is another decision
+
+
+async def test_claims_that_go_with_replicas_are_named_and_held(shop):
+    before = await running(shop)
+    fewer = database("10Mi")
+    fewer["spec"]["replicas"] = 1
+    shop.write({"db.yaml": fewer})
+    (hold,) = (await shop.plan()).holds
+    assert ([ref.name for ref in hold.refs], [ref.name for ref in hold.along]) == (["db"], ["data-db-1"])
+    await shop.sync()
+    assert await uids(shop, "PersistentVolumeClaim") == before
+
+
+async def test_a_claim_is_never_replaced_unasked_even_where_it_says_that_it_may_be(shop):
+    shop.write({"data.yaml": claim()})
+    await shop.sync()
+    uid = (await shop.live("PersistentVolumeClaim", "data"))["metadata"]["uid"]
+    other = claim()
+    other["spec"]["storageClassName"] = "another"
+    shop.write({"data.yaml": other})
+    made = await shop.plan()
+    assert [(change.op, change.gate.held) for change in made.changes] == [(Op.REPLACE, True)]
+    await shop.sync()
+    assert (await shop.live("PersistentVolumeClaim", "data"))["metadata"]["uid"] == uid
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Nothing"])
+async def test_owners_that_are_not_there_are_refused_and_the_object_stays(shop, kind):
+    shop.write({"data.yaml": claim()})
+    await shop.sync()
+    shop.write({"data.yaml": claim(ownerReferences=[{**NOBODY, "kind": kind}])})
+    done = await shop.sync()
+    (error,) = done.report.problems
+    assert f"metadata.ownerReferences names {kind} nobody, which isn't there in namespace {shop.namespace}" in error
+    assert not (await shop.live("PersistentVolumeClaim", "data"))["metadata"].get("ownerReferences")
+
+
+async def test_an_owner_that_is_there_takes_its_object_along_once_somebody_agrees(shop, manifests):
+    owner = manifests("config_map")("owner")
+    shop.write({"data.yaml": claim(), "owner.yaml": owner})
+    await shop.sync()
+    uid = (await shop.live("ConfigMap", "owner"))["metadata"]["uid"]
+    shop.write({"data.yaml": claim(ownerReferences=[{**NOBODY, "name": "owner", "uid": uid}])})
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    shop.write({"owner.yaml": None})
+    (hold,) = (await shop.plan()).holds
+    assert ([ref.name for ref in hold.refs], [ref.name for ref in hold.asked]) == (["owner"], ["data"])
+    await shop.sync()
+    assert await shop.live("ConfigMap", "owner")
+
+
+async def test_what_is_gone_is_what_was_named_and_approved(session, tmp_path, namespace):
+    """Fifteen drawn worlds; ``make law-deletions`` draws hundreds."""
+    assert await many(session, tmp_path, namespace, "fifteen", 15, 5) == []
