@@ -189,14 +189,7 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     yield from ((text, Tone.WARNING) for text in _conflicts(change))
 
 
-_DONE: Final[Mapping[Op, str]] = {
-    Op.ACT: "run",
-    Op.CREATE: "created",
-    Op.DELETE: "deleted",
-    Op.REPLACE: "replaced",
-    Op.UPDATE: "updated",
-    Op.UNCHANGED: "touched",
-}
+_DONE: Final = {Op.ACT: "run", Op.DELETE: "deleted", Op.REPLACE: "replaced", Op.UPDATE: "updated"}
 
 
 def _in_the_way(change: Change) -> Iterator[_Note]:
@@ -207,7 +200,7 @@ def _in_the_way(change: Change) -> Iterator[_Note]:
     if change.action:
         yield change.action.summary, Tone.WARNING
     if change.gate.held:
-        yield f"held: not {_DONE[change.op]} until somebody approves", Tone.WARNING
+        yield f"held: not {_DONE.get(change.op, 'done')} until somebody approves", Tone.WARNING
     if change.gate.waits:
         yield f"waits for {change.gate.waits}", Tone.ASIDE
     if (foreign := change.provenance.foreign) and not change.gate.blocked:

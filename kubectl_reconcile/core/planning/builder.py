@@ -24,8 +24,7 @@ from kubectl_reconcile.core.objects import (
     Problem,
     labels_of,
 )
-from kubectl_reconcile.core.planning.endings.cascade import Listing, owners_in
-from kubectl_reconcile.core.planning.endings.updates import is_rewired
+from kubectl_reconcile.core.planning.endings.cascade import Listing
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import Kind, Phase
 from kubectl_reconcile.core.planning.order import BACKENDS, Key, Place, Stage, Steps, is_behind, key_of, services_of
@@ -149,6 +148,13 @@ class Standing(Struct):
         self.waves = {key: index[key] for key in self.keys}
 
 
+class EndingsSoFar(Struct):
+    """What waits for a person because of what ends with it, and what must be listed to know more, so far."""
+
+    holds: list[Hold] = field(default_factory=list)
+    lacking: set[Listing] = field(default_factory=set)
+
+
 class PlanBuilder(Struct):
     """What one build has found so far; *kinds* grows by those that the revision brings along.
 
@@ -168,8 +174,7 @@ class PlanBuilder(Struct):
     spared: set[ObjectRef] = field(default_factory=set)
     verdicts: dict[ObjectRef, tuple[str, str]] = field(default_factory=dict)
     settled: list[Contention] = field(default_factory=list)
-    lacking: set[Listing] = field(default_factory=set)
-    holds: list[Hold] = field(default_factory=list)
+    ends: EndingsSoFar = field(default_factory=EndingsSoFar)
 
     @classmethod
     def of(cls, inputs: Inputs) -> PlanBuilder:
@@ -298,34 +303,6 @@ class PlanBuilder(Struct):
             self.add(change, below, deleting=True)
             self.cascade(child, below)
 
-    def overtake(self, refs: Collection[ObjectRef]) -> None:
-        """Forget what was planned for objects that go along with others: they end, whatever Git asks for."""
-        if not refs:
-            return
-        gone = set(refs)
-        self.changes = [(key, change) for key, change in self.changes if change.ref not in gone]
-        settled = [each.number for ref in gone if (each := self.standing.members.get(ref))]
-        for ref in {*gone, *self.standing.let_go(settled)}:
-            self.verdicts.pop(ref, None)
-
-    def rewired(self) -> dict[ObjectRef, Manifest]:
-        """Return the objects whose owners this plan changes, as they are by then."""
-        return {
-            change.ref: change.after
-            for _, change in self.changes
-            if change.after is not None and change.before is not None and change.writes and is_rewired(change)
-        }
-
-    def part_from(self, rewired: Mapping[ObjectRef, Manifest]) -> None:
-        """Have the deletion of an owner wait for objects that it doesn't own any more: should these not change, it would take them along."""
-        for at, (key, change) in enumerate(self.changes) if rewired else ():
-            if change.op is not Op.DELETE or change.before is None:
-                continue
-            uid = change.before["metadata"].get("uid")
-            parting = tuple(ref for ref in rewired if uid in owners_in(self.live(ref) or {}) - owners_in(rewired[ref]))
-            if parting:
-                self.changes[at] = key, change.gated(needs=(*change.gate.needs, *parting))
-
     def add_cascade(self, ref: ObjectRef, manifest: Manifest, carrier: ObjectRef, place: Place, *, held: bool) -> None:
         """Show what goes along with *carrier*, which is deleted at *place* unless it is *held*."""
         below = (*place[:-1], place[-1] + 1)
@@ -349,9 +326,9 @@ class PlanBuilder(Struct):
             revision=inputs.revision.sha,
             changes=changes,
             problems=tuple(dict.fromkeys(self.problems)),
-            holds=(*self.holds, *holds),
+            holds=(*self.ends.holds, *holds),
             members=members,
-            lacking=lacking | self.lacking,
+            lacking=lacking | self.ends.lacking,
             outcomes=self.outcomes.total(inputs.modules.observed),
             schedule=self._schedule(changes, steps.barriers),
             verdicts=self.verdicts,

@@ -18,6 +18,7 @@ from kubectl_reconcile.core.planning.arrangement import DesiredMember
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.difference import Footing
 from kubectl_reconcile.core.planning.endings import updates
+from kubectl_reconcile.core.planning.endings.scale_in import scale_in
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.module_call import Parent
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
@@ -41,6 +42,7 @@ def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | N
         wanted = members.wanted(builder)
     for each in wanted.values():
         _member(builder, each)
+    scale_in(builder, prune.WantedByGit(wanted, builder.standing.members))
     pruning = prune.prune(builder, wanted)
     _finalize_previews(builder)
     _tell_of_emptiness(builder)
@@ -109,22 +111,14 @@ def _finalize_previews(builder: PlanBuilder) -> None:
 
 
 def _with_endings(builder: PlanBuilder, change: Change) -> Change:
-    """Return an update as it is where it would end anything: refused, or held, with what goes along in the plan."""
+    """Return a change of which it is known whether its owners are there: refused where none is."""
     if change.op is Op.UNCHANGED or change.gate.blocked:
         return change
     listed = builder.inputs.lookups.listed
     if updates.is_rewired(change):
         asked = updates.owner_listings(change)
-        builder.lacking.update(each for each in asked if each not in listed)
+        builder.ends.lacking.update(each for each in asked if each not in listed)
         return change.gated(blocked=updates.owners_fault(change, listed))
-    if updates.ends_claims(change):
-        cascade, place = updates.scaled_in(change, listed), builder.when.places[change.ref]
-        builder.lacking.update(cascade.lacking)
-        hold = updates.scale_in_hold(builder.inputs.sync, change, cascade)
-        builder.holds += [hold] if hold else []
-        for ref, (claim, carrier) in cascade.taken.items():
-            builder.add_cascade(ref, claim, carrier, place, held=hold is not None)
-        return change.gated(held=hold is not None)
     return change
 
 

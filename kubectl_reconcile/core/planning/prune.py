@@ -23,8 +23,9 @@ from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
 from kubectl_reconcile.core.objects import ObjectRef, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
-from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, cascade_of_all
-from kubectl_reconcile.core.planning.endings.holds import Ends, asks, others_along
+from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bound_to_go, cascade_of_all
+from kubectl_reconcile.core.planning.endings.holds import Doom, asks, others_along
+from kubectl_reconcile.core.planning.endings.rewiring import leave, overtake, part, rewired_by
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
@@ -55,23 +56,22 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     doomed = {each.ref: each for each in left if _may_go(builder, each, unclear)}
     if not doomed:
         return Pruning(members=len(members))
-    rewired = builder.rewired()
+    rewired = rewired_by(builder)
     bodies = {ref: each.manifest() for ref, each in doomed.items()}
     cascade = cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired)
-    ends = Ends(inputs.sync, bodies, cascade, _Asked(wanted, builder.standing.members))
+    ends = Doom(inputs.sync, bodies, cascade, WantedByGit(wanted, builder.standing.members))
     holds = tuple(_holds(builder, ends, len(members), asked))
     held = {ref for hold in holds for ref in hold.refs}
-    now = cascade
-    if held:
-        free = (body for ref, body in bodies.items() if ref not in held)
-        now = cascade_of_all(free, inputs.lookups.listed, inputs.live, rewired)
+    free = [body for ref, body in bodies.items() if ref not in held]
+    leave(builder, bound_to_go(free, inputs.lookups.listed, inputs.live, rewired))
+    now = cascade_of_all(free, inputs.lookups.listed, inputs.live, rewired := rewired_by(builder))
     _delete(builder, doomed, held, ends, now)
-    builder.part_from(rewired)
+    part(builder, rewired)
     _refuse_in_what_goes(builder, doomed.keys() - held)
     return Pruning(holds, len(members), frozenset(cascade.lacking))
 
 
-class _Asked(Struct, frozen=True):
+class WantedByGit(Struct, frozen=True):
     """What Git asks for: what is *wanted* now, and what *stands* as it did."""
 
     wanted: Collection[ObjectRef]
@@ -105,7 +105,7 @@ def remove_all(builder: PlanBuilder) -> None:
     unclear = _unclear_files(builder.inputs)
     members = (each for each in builder.members() if not asks(each.manifest()))
     going = {each.ref: each for each in members if _may_go(builder, each, unclear)}
-    _delete(builder, going, frozenset(), Ends(builder.inputs.sync, {}, Cascade(), ()), Cascade())
+    _delete(builder, going, frozenset(), Doom(builder.inputs.sync, {}, Cascade(), ()), Cascade())
 
 
 def holders_of(sync: Sync, daemon_namespace: str = "", above: Iterable[ObjectRef] = ()) -> frozenset[ObjectRef]:
@@ -132,7 +132,7 @@ def parted(made: Plan, holders: Collection[ObjectRef]) -> tuple[Plan, Plan]:
 
 
 def _delete(
-    builder: PlanBuilder, doomed: Mapping[ObjectRef, Stored], held: Collection[ObjectRef], ends: Ends, now: Cascade
+    builder: PlanBuilder, doomed: Mapping[ObjectRef, Stored], held: Collection[ObjectRef], ends: Doom, now: Cascade
 ) -> None:
     """Plan the deletion of what is *doomed*, and of what goes along; of that, what doesn't go *now* is held."""
     places, first = _backwards(builder, doomed)
@@ -141,7 +141,7 @@ def _delete(
         waits = f"the end of {going}" if going and ref.group_kind in RIGHTS else ""
         change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()), waits=waits)
         builder.add(change, places[ref], deleting=True)
-    builder.overtake([ref for ref in now.taken if ref in ends.asked])
+    overtake(builder, [ref for ref in now.taken if ref in ends.asked])
     for below, (manifest, carrier) in ends.cascade.taken.items():
         goes = below in now.taken
         if goes or below not in ends.asked:
@@ -216,7 +216,7 @@ def _unclear_files(inputs: Inputs) -> Unclear:
     return Unclear(frozenset(wrong & inputs.revision.files.keys()), frozenset(inputs.revision.unrendered))
 
 
-def _holds(builder: PlanBuilder, ends: Ends, members: int, asked: int) -> Iterator[Hold]:
+def _holds(builder: PlanBuilder, ends: Doom, members: int, asked: int) -> Iterator[Hold]:
     roots, sync, along = ends.roots, builder.inputs.sync, len(ends.cascade.taken)
     if ends.is_approved(roots):
         return

@@ -288,7 +288,7 @@ def test_a_namespace_that_goes_says_which_objects_in_it_git_still_asks_for():
     assert hold.message == (
         "deleting these deletes everything in them, too; 1 of these Git still asks for: ConfigMap old/x"
     )
-    assert [change.op for change in made.changes if change.ref.name == "x"] == [Op.UNCHANGED]  # as long as it waits
+    assert [change.op for change in made.changes if change.ref.name == "x"] == [Op.UPDATE]  # as long as it waits
 
 
 def test_what_went_along_is_not_told_as_unchanged_and_what_would_be_new_there_is_refused():

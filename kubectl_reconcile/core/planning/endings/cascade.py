@@ -156,6 +156,28 @@ def cascade_of_all(
     return found
 
 
+def bound_to_go(
+    roots: Sequence[Manifest],
+    listed: Mapping[Listing, Listed],
+    live: Snapshot,
+    rewired: Mapping[ObjectRef, Manifest],
+) -> set[ObjectRef]:
+    """Return those of *rewired* that go along with *roots* by their new owners alone: whoever leaves them as they are keeps them."""
+    if not rewired:
+        return set()
+    as_is = cascade_of_all(roots, listed, live).taken
+    then = cascade_of_all(roots, listed, live, rewired).taken
+    return {ref for ref in rewired if ref in then and ref not in as_is}
+
+
+def parting_from(
+    roots: Iterable[Manifest], live: Mapping[ObjectRef, Manifest], rewired: Mapping[ObjectRef, Manifest]
+) -> tuple[ObjectRef, ...]:
+    """Return those of *rewired* that one of *roots* owns as they are *live*, and doesn't any more by then."""
+    uids = set(map(_uid, roots))
+    return tuple(ref for ref, then in rewired.items() if uids & (owners_in(live.get(ref, {})) - owners_in(then)))
+
+
 def _listed(carrier: Manifest, listed: Mapping[Listing, Listed], found: Cascade) -> Iterator[Manifest]:
     """Yield what lists show that may go with *carrier*; note what they lack."""
     holds_all, places = _holds_all(carrier), _places(carrier)

@@ -30,7 +30,7 @@ from kubectl_reconcile.core.resources.sync import Sync
 _SHOWN = 5
 
 
-class Ends(Struct, frozen=True):
+class Doom(Struct, frozen=True):
     """What ends with one sort of operation of *sync*: *roots*, and what goes along (*cascade*). *asked* is what Git wants to be there."""
 
     sync: Sync

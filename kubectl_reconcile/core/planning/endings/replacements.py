@@ -11,11 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listed, Listing, cascade_of_all
-from kubectl_reconcile.core.planning.endings.holds import Ends, others_along
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning.endings.cascade import (
+    Cascade,
+    Listed,
+    Listing,
+    bound_to_go,
+    cascade_of_all,
+    parting_from,
+)
+from kubectl_reconcile.core.planning.endings.holds import Doom, others_along
+from kubectl_reconcile.core.planning.endings.updates import BOUND_TO_GO, is_rewired
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Change, Gate, Hold, Op, Plan, Provenance
 from kubectl_reconcile.core.planning.snapshot import Objects
@@ -34,19 +43,53 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     }
     if not roots:
         return made
-    nobody = Objects()
-    cascade = cascade_of_all(roots.values(), listed, nobody)
+    rewired = {
+        each.ref: each.after
+        for each in made.acting()
+        if each.writes and each.after and is_rewired(each) and each.before
+    }
+    parting = _parting(made, roots, rewired)
+    rewired = {ref: each for ref, each in rewired.items() if ref not in parting.late}
+    nobody, bodies = Objects(), list(roots.values())
+    cascade = cascade_of_all(bodies, listed, nobody, rewired)
     cascade.taken = {ref: each for ref, each in cascade.taken.items() if ref not in going}
     staying = {each.ref for each in made.changes if each.op is not Op.DELETE and not each.is_child}
-    ends = Ends(sync, roots, cascade, staying)
+    ends = Doom(sync, roots, cascade, staying)
     holds = tuple(_holds(made, ends))
     held = {ref for hold in holds for ref in hold.refs}
-    now = cascade_of_all((body for ref, body in roots.items() if ref not in held), listed, nobody) if held else cascade
-    changes = tuple(_changes(made, cascade, now, held, staying))
+    free = [body for ref, body in roots.items() if ref not in held]
+    lost = bound_to_go(free, listed, nobody, rewired)
+    now = cascade_of_all(free, listed, nobody, {ref: each for ref, each in rewired.items() if ref not in lost})
+    gated = made.with_changes(
+        each.gated(blocked=BOUND_TO_GO)
+        if each.ref in lost
+        else each.gated(held=each.ref in held, needs=(*each.gate.needs, *parting.first.get(each.ref, ())))
+        if each.ref in roots
+        else each
+        for each in made.changes
+    )
+    changes = tuple(_changes(gated, cascade, now, staying))
     return replace(made, changes=changes, holds=(*made.holds, *holds), lacking=made.lacking | cascade.lacking)
 
 
-def _holds(made: Plan, ends: Ends) -> Iterator[Hold]:
+class _Parting(Struct, frozen=True):
+    """Objects that a replaced one doesn't own any more by then: which of them change *first*, by what is replaced, and which too *late* for that."""
+
+    first: Mapping[ObjectRef, tuple[ObjectRef, ...]]
+    late: frozenset[ObjectRef]
+
+
+def _parting(made: Plan, roots: Mapping[ObjectRef, Manifest], rewired: Mapping[ObjectRef, Manifest]) -> _Parting:
+    changes = {each.ref: each for each in made.acting() if each.ref in roots or each.ref in rewired} if rewired else {}
+    before = {ref: changes[ref].before or {} for ref in rewired}
+    found = {ref: parting_from([body], before, rewired) for ref, body in roots.items()} if rewired else {}
+    late = {part for ref, parts in found.items() for part in parts if changes[part].gate.wave != changes[ref].gate.wave}
+    return _Parting(
+        {ref: tuple(each for each in parts if each not in late) for ref, parts in found.items()}, frozenset(late)
+    )
+
+
+def _holds(made: Plan, ends: Doom) -> Iterator[Hold]:
     sync, roots, along = ends.sync, ends.roots, len(ends.cascade.taken)
     if ends.is_approved(roots):
         return
@@ -71,9 +114,7 @@ def _deletions(made: Plan, sync: Sync) -> int:
     return number if sync.max_deletes.allows(number, max(made.members, 1)) else 0
 
 
-def _changes(
-    made: Plan, cascade: Cascade, now: Cascade, held: set[ObjectRef], staying: set[ObjectRef]
-) -> Iterator[Change]:
+def _changes(made: Plan, cascade: Cascade, now: Cascade, staying: set[ObjectRef]) -> Iterator[Change]:
     """Yield the changes of *made*, each replacement followed by what goes along; what goes now isn't told as it was planned."""
     along: dict[ObjectRef, list[ObjectRef]] = {}
     for ref in cascade.along:
@@ -84,7 +125,7 @@ def _changes(
             if change.ref not in now.taken or change.op is Op.CREATE:
                 yield change
             continue
-        yield change.gated(held=True) if change.ref in held else change
+        yield change
         for ref in along.get(change.ref, ()):
             goes = ref in now.taken
             if goes or ref not in staying:

@@ -25,12 +25,17 @@ from kubectl_reconcile.core.objects import (
     number_of,
     text_at,
 )
-from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listed, Listing, owners_in
+from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing, owners_in
 from kubectl_reconcile.core.planning.kinds import CLAIM
-from kubectl_reconcile.core.planning.plan import Change, Hold, Op, is_approved
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.planning.plan import Change, Op
 
 _STATEFUL_SET = GroupKind("apps", "StatefulSet")
+
+BOUND_TO_GO = (
+    "all that metadata.ownerReferences names goes in this very sync, and the cluster's garbage collector would delete this object with it "
+    "(hint: remove metadata.ownerReferences; to have it deleted, remove its file)"
+)
+"""Why an object is left as it is."""
 
 # --- owners ---------------------------------------------------------------------------------------
 
@@ -123,21 +128,18 @@ def _condemned(before: Manifest, after: Manifest) -> list[range]:
     return [each for each in found if each]
 
 
-def scaled_in(change: Change, listed: Mapping[Listing, Listed]) -> Cascade:
-    """Return the claims that go with the replicas that *change* takes away."""
-    found, listing = Cascade(roots={change.ref: change.ref}), Listing(CLAIM, change.ref.namespace)
-    answer = listed.get(listing)
-    if answer is None:
-        found.lacking.add(listing)
-    if answer is None or answer.unseen:
-        found.uncounted.add(f"{CLAIM} in namespace {change.ref.namespace}")
-        found.blind.add(change.ref)
-    condemned = _condemned(change.before or {}, change.after or {})
-    for each in answer.objects if answer else ():
+def claims_listing(change: Change) -> Listing:
+    """Return the list that shows the claims of a StatefulSet."""
+    return Listing(CLAIM, change.ref.namespace)
+
+
+def condemned_claims(change: Change, answer: Listed) -> list[Manifest]:
+    """Return the claims in a list that go with the replicas that *change* takes away."""
+    condemned, found = _condemned(change.before or {}, change.after or {}), []
+    for each in answer.objects:
         ordinal = next(_ordinal_in(each, change), None)
         if ordinal is not None and any(ordinal in some for some in condemned):
-            ref = ObjectRef.of(each)
-            found.taken[ref], found.roots[ref] = (each, change.ref), change.ref
+            found.append(each)
     return found
 
 
@@ -151,21 +153,18 @@ def _ordinal_in(claim: Manifest, change: Change) -> Iterator[int]:
             yield int(rest)
 
 
-def scale_in_hold(sync: Sync, change: Change, cascade: Cascade) -> Hold | None:
-    """Return that an update that ends claims waits for a person; None where none ends, or somebody has agreed."""
-    if not cascade.taken and not cascade.uncounted:
-        return None
-    metadata = metadata_of(change.before or {})
-    states = (str(metadata.get("uid") or ""), str(metadata.get("generation") or ""), str(_ordinals(change.after or {})))
-    refs = (change.ref,)
-    if is_approved(sync, refs, states):
-        return None
+def replicas_gone(change: Change) -> str:
+    """Return how many replicas go, as a sentence."""
     replicas = sum(map(len, _condemned(change.before or {}, change.after or {})))
-    gone = f"{replicas} replica{'s' if replicas != 1 else ''} would go, and {'their claims' if replicas != 1 else 'its claims'} with {'them' if replicas != 1 else 'it'}"
-    return Hold(
-        "NeedsConsent",
-        f"{gone} (persistentVolumeClaimRetentionPolicy.whenScaled is Delete)",
-        refs,
-        cascade.along,
-        states=states,
+    gone = (
+        "1 replica would go, and its claims with it"
+        if replicas == 1
+        else f"{replicas} replicas would go, and their claims with them"
     )
+    return f"{gone} (persistentVolumeClaimRetentionPolicy.whenScaled is Delete)"
+
+
+def scale_states(change: Change) -> tuple[str, ...]:
+    """Return what tells this very step from any other: it is approved for once."""
+    metadata = metadata_of(change.before or {})
+    return str(metadata.get("uid") or ""), str(metadata.get("generation") or ""), str(_ordinals(change.after or {}))

@@ -132,3 +132,25 @@ def test_a_hook_that_runs_again_is_no_replacement_to_ask_about():
     few = Sync(name="shop", namespace="shop", max_deletes=DeleteLimit(number=0))
     made = judged(change(job, hook="PreSync"), sync=few)
     assert (made.holds, made.lacking, len(made.changes)) == ((), frozenset(), 1)
+
+
+def rewired(before, after, wave=0):
+    return a_change(ObjectRef.of(before), Op.UPDATE, before=before, after=after, wave=wave)
+
+
+def test_nothing_comes_to_be_owned_by_what_is_replaced_in_the_same_sync():
+    free, owner = thing("ConfigMap", "c"), thing("Widget", "w", "example.com/v1")
+    changes = change(owner), rewired(free, thing("ConfigMap", "c", owner="uid-w"))
+    held = judged(*changes, listed={IN_SHOP: Listed((free,))})
+    assert [names(hold.asked) for hold in held.holds] == [["c"]]
+    agreed = Sync(name="shop", namespace="shop", approved_plan=held.approval)
+    made = judged(*changes, listed={IN_SHOP: Listed((free,))}, sync=agreed)
+    assert {each.ref.name: bool(each.gate.blocked) for each in made.changes} == {"w": False, "c": True}
+
+
+@pytest.mark.parametrize(("wave", "goes"), [(0, False), (1, True)], ids=["at once", "in a later wave"])
+def test_what_a_replaced_object_no_longer_owns_is_changed_first_or_goes_with_it(wave, goes):
+    owned, owner = thing("ConfigMap", "c", owner="uid-w"), thing("Widget", "w", "example.com/v1")
+    made = judged(change(owner), rewired(owned, thing("ConfigMap", "c"), wave), listed={IN_SHOP: Listed((owned,))})
+    assert [names(each.gate.needs) for each in made.changes if each.op is Op.REPLACE] == [[] if goes else ["c"]]
+    assert [names(hold.asked) for hold in made.holds] == ([["c"]] if goes else [])

@@ -100,6 +100,17 @@ def test_an_owner_that_goes_in_the_same_sync_takes_along_what_it_comes_to_own():
     assert hold.message.endswith("1 of these Git still asks for: PersistentVolumeClaim shop/data")
 
 
+def test_once_the_deletion_of_an_owner_is_approved_nothing_comes_to_be_owned_by_it():
+    going, owner, stays = config("owner"), live(config("owner"), uid="there"), config("stays", "s")
+    cluster = [live(claim()), owner, live(stays, uid="s")]
+    listed = {**told(owner), Listing(None, "shop"): Listed((going, claim(uid="uid-data")))}
+    held = plan([claim("there"), stays], cluster, listed=listed)
+    agreed = Sync(name="shop", namespace="shop", approved_plan=held.approval)
+    made = plan([claim("there"), stays], cluster, listed=listed, sync=agreed)
+    assert the_claim(made).gate.blocked.startswith("all that metadata.ownerReferences names goes in this very sync")
+    assert [change.ref.name for change in made.changes if change.op is Op.DELETE and change.writes] == ["owner"]
+
+
 def test_an_owner_goes_alone_once_what_it_owned_is_free_of_it():
     owner, owned = live(config("owner"), uid="there"), live(claim("there"))
     listed = {Listing(None, "shop"): Listed((owner, owned))}
@@ -169,6 +180,32 @@ def test_claims_of_replicas_that_are_taken_away_are_named_and_held():
     }
 
 
+def test_what_a_claim_owns_goes_with_its_replica_and_nothing_may_come_to_be_owned_by_it_then():
+    owned = config("snapshot", "s")
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": "data-db-1", "uid": "data-db-1"}
+    ]
+    taken = claims("data-db-1")
+    known = {
+        **taken,
+        Listing(None, "shop"): Listed((*taken[CLAIMS].objects, owned)),
+        Listing(CLAIM, "shop", name="data-db-1"): taken[CLAIMS],
+    }
+    mine = config("mine", "m")
+    del mine["metadata"]["uid"]
+    bound = {**mine, "metadata": {**mine["metadata"], "ownerReferences": owned["metadata"]["ownerReferences"]}}
+    cluster = [live(stateful_set(2)), live(mine)]
+    made = plan([stateful_set(1), bound], cluster, listed=known)
+    (hold,) = made.holds
+    assert [ref.name for ref in hold.along] == ["mine", "snapshot", "data-db-1"]
+    agreed = Sync(name="shop", namespace="shop", approved_plan=made.approval)
+    approved = {
+        each.ref.name: each for each in plan([stateful_set(1), bound], cluster, listed=known, sync=agreed).changes
+    }
+    assert approved["snapshot"].gate.cascade
+    assert approved["mine"].gate.blocked.startswith("all that metadata.ownerReferences names goes in this very sync")
+
+
 def test_an_approval_to_scale_in_is_for_once():
     made = scaled(stateful_set(3), stateful_set(1), claims("data-db-2"))
     agreed = Sync(name="shop", namespace="shop", approved_plan=made.approval)
@@ -202,9 +239,8 @@ def test_claims_that_cannot_be_listed_are_held_for():
     made = scaled(stateful_set(2), stateful_set(1))
     assert (made.lacking, [hold.reason for hold in made.holds]) == ({CLAIMS}, ["NeedsConsent"])
     unseen = scaled(stateful_set(2), stateful_set(1), {CLAIMS: Listed((), (CLAIM,))})
-    assert [hold.message for hold in unseen.holds] == [
-        "1 replica would go, and its claims with it (persistentVolumeClaimRetentionPolicy.whenScaled is Delete)"
-    ]
+    (hold,) = unseen.holds
+    assert hold.message.endswith("uncounted, because they can't be listed: PersistentVolumeClaim in namespace shop")
 
 
 def test_a_million_replicas_are_no_more_work_than_two():
