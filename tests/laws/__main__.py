@@ -18,7 +18,7 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from tests.laws.deletions import many
 
-AT_ONCE = 8
+AT_ONCE = 4
 
 
 async def ask(kubeconfig: str, folder: Path, seed: str, number: int) -> list[str]:

@@ -15,10 +15,11 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.cluster.errors import ApiError, NotFound
+from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.objects import ObjectRef, map_at
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.engine.api import sync_requests
@@ -233,10 +234,8 @@ class World:
     async def end(self) -> None:
         """Remove what is left."""
         for name in (self.namespace, self.inner):
-            try:
+            with suppress(ApiError):
                 await self.client.delete(f"/api/v1/namespaces/{name}")
-            except NotFound:
-                continue
 
 
 def _ends(change: Change) -> bool:

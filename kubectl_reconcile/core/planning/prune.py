@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
@@ -64,7 +65,9 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     held = {ref for hold in holds for ref in hold.refs}
     free = [body for ref, body in bodies.items() if ref not in held]
     leave(builder, bound_to_go(free, inputs.lookups.listed, inputs.live, rewired))
-    now = cascade_of_all(free, inputs.lookups.listed, inputs.live, rewired := rewired_by(builder))
+    rewired = rewired_by(builder)
+    now = cascade_of_all(free, inputs.lookups.listed, inputs.live, rewired)
+    ends = replace(ends, cascade=cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired))
     _delete(builder, doomed, held, ends, now)
     part(builder, rewired)
     _refuse_in_what_goes(builder, doomed.keys() - held)

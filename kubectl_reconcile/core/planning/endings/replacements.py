@@ -59,7 +59,10 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     held = {ref for hold in holds for ref in hold.refs}
     free = [body for ref, body in roots.items() if ref not in held]
     lost = bound_to_go(free, listed, nobody, rewired)
-    now = cascade_of_all(free, listed, nobody, {ref: each for ref, each in rewired.items() if ref not in lost})
+    rewired = {ref: each for ref, each in rewired.items() if ref not in lost}
+    now = cascade_of_all(free, listed, nobody, rewired)
+    told = cascade_of_all(bodies, listed, nobody, rewired)
+    told.taken = {ref: each for ref, each in told.taken.items() if ref not in going}
     gated = made.with_changes(
         each.gated(blocked=BOUND_TO_GO)
         if each.ref in lost
@@ -68,7 +71,7 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
         else each
         for each in made.changes
     )
-    changes = tuple(_changes(gated, cascade, now, staying))
+    changes = tuple(_changes(gated, told, now, staying))
     return replace(made, changes=changes, holds=(*made.holds, *holds), lacking=made.lacking | cascade.lacking)
 
 

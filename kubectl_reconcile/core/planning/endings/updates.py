@@ -1,7 +1,7 @@
 """What ends because an object is updated: claims of replicas that are taken away, and the object itself where its owners aren't there.
 
 The cluster's garbage collector deletes an object when none of its owners is there: under that name, with that uid, in its namespace or in
-none. Nobody means that in a manifest, so one whose owners aren't there is refused; whoever wants an object to go removes its file.
+none. Nobody means that in a manifest, so one that names an owner that isn't there is refused; whoever wants an object to go removes its file.
 An owner that is there takes the object along when it goes, and is asked about then.
 
 A StatefulSet may say that the claims of replicas that are taken away go (``whenScaled: Delete``). That waits for a person, as a claim's deletion does.
@@ -64,19 +64,24 @@ def _listing(ref: ObjectRef, owner: Mapping[str, Any]) -> Listing:
 
 
 def owners_fault(change: Change, listed: Mapping[Listing, Listed]) -> str:
-    """Return why a rewired object can't be applied as it is: none of its owners is there, or that can't be seen; empty where one is."""
-    faults = []
+    """Return why a rewired object can't be applied as it is; empty where it can.
+
+    An owner that it gets isn't there, or that can't be seen; or none is left that is.
+    """
+    before, faults, there = owners_in(change.before or {}), [], False
     for owner in _owners(change.after):
         listing = _listing(change.ref, owner)
         answer = listed.get(listing)
         found = answer.objects if answer else ()
         if any(metadata_of(each).get("uid") == owner.get("uid") and _stays(each) for each in found):
-            return ""
-        faults.append(_fault(listing, owner, found, seen=answer is not None and not answer.unseen))
-    if not faults:
+            there = True
+        else:
+            why = _fault(listing, owner, found, seen=answer is not None and not answer.unseen)
+            faults.append((owner.get("uid") in before, why))
+    if not faults or (there and all(is_old for is_old, _ in faults)):
         return ""
-    ways = "correct them, or remove metadata.ownerReferences; to have it deleted, remove its file"
-    return f"{faults[0]}; the cluster's garbage collector would delete this object (hint: {ways})"
+    ways = "correct them, or remove metadata.ownerReferences; to have the object deleted, remove its file"
+    return f"{min(faults)[1]}; the cluster's garbage collector deletes objects whose owners aren't there (hint: {ways})"
 
 
 def _stays(owner: Manifest) -> bool:

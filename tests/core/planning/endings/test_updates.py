@@ -71,12 +71,18 @@ def test_whether_owners_are_there_is_looked_up_before_it_is_judged():
 def test_an_object_whose_owner_is_not_there_is_refused_since_it_would_be_deleted(found, why, is_new):
     change = the_claim(plan([claim("there")], [] if is_new else [live(claim())], listed=found))
     assert why in change.gate.blocked
-    assert "the cluster's garbage collector would delete this object (hint: " in change.gate.blocked
+    assert "the cluster's garbage collector deletes objects whose owners aren't there (hint: " in change.gate.blocked
     assert not change.writes
 
 
-def test_one_owner_that_is_there_keeps_an_object():
+def test_an_owner_that_is_not_there_is_refused_beside_one_that_is():
+    """The garbage collector would take it off again, and the object would go with the other."""
     change = the_claim(plan([claim("gone", "there")], [live(claim())], listed=told(config("owner"))))
+    assert "with the uid gone, and the one in namespace shop has another" in change.gate.blocked
+
+
+def test_an_owner_that_went_meanwhile_is_no_reason_to_leave_an_object_that_keeps_another():
+    change = the_claim(plan([claim("gone", "there")], [live(claim("gone"))], listed=told(config("owner"))))
     assert (change.op, change.gate.blocked) == (Op.UPDATE, "")
 
 
