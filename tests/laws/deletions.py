@@ -24,7 +24,7 @@ from kubectl_reconcile.core.objects import ObjectRef, map_at
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync.session import Session
-from tests.engine.conftest import Shop
+from tests.engine.shop import Shop
 
 KINDS = {
     "ConfigMap": ("v1", "configmaps"),

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from tests.closure import Tree
-from tests.operators.proving.__main__ import results, why_not
+from tests.operators.proving.__main__ import Ran, in_words, results, why_not
 from tests.operators.proving.due import Test, chosen, drawn, sentence
 from tests.operators.proving.parts import OPERATORS, Operator, digest, files_in, locked, operator_of, parts_of
 from tests.operators.proving.record import Proof, in_short, read, write
@@ -237,6 +237,7 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="tests.operators.real.kafka.test_kafka" name="test_begins" time="1"><skipped message="no Java"/></testcase>
 <testcase classname="tests.operators.real.kafka.test_kafka" name="test_scales" time="1"><failure message="no leader"/></testcase>
 <testcase classname="tests.operators.real.kafka.test_kafka_access.test_users@tests/operators/real/kafka/test_kafka_access.py" name="test_users" time="1"/>
+<testcase classname="tests.operators.real.postgres.test_mydatabase_versions" name="test_older[14]" time="1"><skipped message="no 14"/></testcase>
 <testcase classname="tests.core.test_phrases" name="test_words" time="1"/>
 </testsuite></testsuites>"""
 
@@ -247,16 +248,23 @@ def reported():
 
 
 def test_what_passed_proves_an_operator(reported):
-    assert reported["etcd"] == [("test_begins", "", 60.5)]
+    assert reported["etcd"] == [Ran("test_begins", 60.5)]
     assert not why_not(reported["etcd"], {"a": "1"}, {"a": "1"})
+    assert in_words(reported["etcd"]) == "1 passed, 1 min of tests"
+
+
+def test_what_few_machines_have_may_be_skipped_beside_what_passed_and_is_named(reported):
+    tests = [*reported["postgres"], Ran("test_begins", 120)]
+    assert not why_not(tests, {}, {})
+    assert in_words(tests) == "1 passed, 2 min of tests; 1 skipped: no 14"
 
 
 def test_what_failed_or_was_skipped_proves_nothing(reported):
     assert why_not(reported["kafka"], {}, {}) == "1 skipped: no Java; 1 failure: no leader"
 
 
-def test_no_tests_prove_nothing(reported):
-    assert why_not(reported["postgres"], {}, {}) == "none of its tests ran"
+def test_no_tests_prove_nothing_and_skipped_ones_neither(reported):
+    assert why_not([], {}, {}) == why_not(reported["postgres"], {}, {}) == "none of its tests ran"
 
 
 def test_tests_prove_nothing_of_what_changed_meanwhile(reported):

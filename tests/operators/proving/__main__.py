@@ -1,7 +1,7 @@
 """Run all real tests of the operators, and write down what they passed with: ``python -m tests.operators.proving [etcd …]``.
 
 An operator is proven where all of its tests passed: none failed, and none was skipped, since a machine without PostgreSQL proves
-nothing of PostgreSQL. Whatever it is made of must be committed, and stay as it is while its tests run. Exits 1 where one wasn't proven.
+nothing of PostgreSQL. Only those that need what few machines have, other versions, may be skipped, and the proof says so. Whatever it is made of must be committed, and stay as it is while its tests run. Exits 1 where one wasn't proven.
 """
 
 # ruff: noqa: T201 - a program that prints
@@ -19,9 +19,10 @@ import time
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tests.closure import TREE, Tree, files_of
-from tests.operators.proving.parts import OPERATORS, REAL, operator_of, parts_of
+from tests.operators.proving.parts import OPERATORS, REAL, is_optional, operator_of, parts_of
 from tests.operators.proving.record import PROVEN, Proof, in_short, read, write
 
 REPORT = TREE / "build/proving.xml"
@@ -56,8 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
             faults.append(f"{name} isn't proven: {fault}")
             continue
         when = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%MZ")
-        of_tests = sum(seconds for _, _, seconds in tests) / 60
-        result = f"{len(tests)} passed, {of_tests:.0f} minutes of tests"
+        result = in_words(tests)
         proofs[name] = Proof(commit=commit, when=when, minutes=minutes, result=result, parts=before[name])
         print(f"{name} is proven at {commit[:7]}: {result}")
     write(proofs)
@@ -77,15 +77,37 @@ def _tested(names: Iterable[str], arguments: Iterable[str]) -> int:
     return subprocess.run(command, cwd=TREE, env=os.environ, check=False).returncode
 
 
-def results(report: ET.Element, names: Iterable[str]) -> dict[str, list[tuple[str, str, float]]]:
-    """By operator, its tests in a JUnit *report*: name, what is wrong with it (nothing where it passed), seconds."""
-    found: dict[str, list[tuple[str, str, float]]] = {name: [] for name in names}
+@dataclass(frozen=True)
+class Ran:
+    """A test as a report has it: *wrong* is what is wrong with it, *skipped* why an optional one was skipped; nothing where it passed."""
+
+    name: str
+    seconds: float
+    wrong: str = ""
+    skipped: str = ""
+
+
+def results(report: ET.Element, names: Iterable[str]) -> dict[str, list[Ran]]:
+    """By operator, its tests in a JUnit *report*."""
+    found: dict[str, list[Ran]] = {name: [] for name in names}
     for case in report.iter("testcase"):
-        name = operator_of(_FILE.sub(lambda found: f"{found[1].replace('.', '/')}.py", case.get("classname", "")))
+        file = _FILE.sub(lambda found: f"{found[1].replace('.', '/')}.py", case.get("classname", ""))
+        name = operator_of(file)
         if name in found:
-            wrong = next((f"{each.tag}: {each.get('message', '')}" for each in case if each.tag in _WRONG), "")
-            found[name].append((case.get("name", ""), wrong, float(case.get("time", "0"))))
+            told = next((each for each in case if each.tag in _WRONG), None)
+            why = "" if told is None else f"{told.tag}: {told.get('message', '')}"
+            skipped = why if told is not None and told.tag == "skipped" and is_optional(file) else ""
+            ran = Ran(case.get("name", ""), float(case.get("time", "0")), "" if skipped else why, skipped)
+            found[name].append(ran)
     return found
+
+
+def in_words(tests: Sequence[Ran]) -> str:
+    """How many tests passed, how long they took, and why optional ones were skipped."""
+    skipped = Counter(each.skipped for each in tests if each.skipped)
+    minutes = sum(each.seconds for each in tests) / 60
+    told = [f"{len(tests) - skipped.total()} passed, {minutes:.0f} min of tests"]
+    return "; ".join([*told, *(f"{number} {why}" for why, number in skipped.most_common())])
 
 
 _FILE = re.compile(r"^([\w.]*?\.test_\w+).*")
@@ -93,13 +115,13 @@ _FILE = re.compile(r"^([\w.]*?\.test_\w+).*")
 _WRONG = ("failure", "error", "skipped")
 
 
-def why_not(tests: Sequence[tuple[str, str, float]], before: Mapping[str, str], after: Mapping[str, str]) -> str:
+def why_not(tests: Sequence[Ran], before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """Why *tests* prove nothing of an operator with the parts *before* them; nothing where they do."""
-    if not tests:
+    if all(each.skipped for each in tests):
         return "none of its tests ran"
     if changed := sorted(part for part in before.keys() | after.keys() if before.get(part) != after.get(part)):
         return f"changed while its tests ran: {in_short(changed)}"
-    wrong = Counter(wrong for _, wrong, _ in tests if wrong)
+    wrong = Counter(each.wrong for each in tests if each.wrong)
     return "; ".join(f"{number} {what}" for what, number in wrong.most_common())
 
 

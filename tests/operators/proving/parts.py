@@ -29,12 +29,16 @@ NOT_READ = ("*.md", "*/py.typed", "kubectl_reconcile/core/health/kinds/*.yaml")
 
 @dataclass(frozen=True)
 class Operator:
-    """Modules that are proven together: their *packages*, *crds* and *images*, and the *tests* that run them for real (patterns of files)."""
+    """Modules that are proven together: their *packages*, *crds* and *images*, and the *tests* that run them for real (patterns of files).
+
+    *optional* ones of these need what few machines have; a proof says which of them were skipped.
+    """
 
     packages: tuple[str, ...]
     crds: tuple[str, ...]
     images: tuple[str, ...]
     tests: tuple[str, ...]
+    optional: tuple[str, ...] = ()
 
 
 HOME = "kubectl_reconcile_operators"
@@ -51,6 +55,9 @@ OPERATORS = {
         crds=("crds/mydatabases.*.yaml",),
         images=("kubectl_reconcile/sandbox/images/postgres/*",),
         tests=(f"{REAL}/postgres/test_*.py",),
+        optional=(
+            f"{REAL}/postgres/test_mydatabase_versions.py",
+        ),  # of other major versions than the one that is installed
     ),
     "kafka": Operator(
         packages=(f"{HOME}/kafka/*",),
@@ -65,6 +72,11 @@ OPERATORS = {
 def operator_of(file: str) -> str:
     """The operator whose real tests *file* holds; nothing where it holds none of them."""
     return next((name for name, one in OPERATORS.items() if _matches(file, one.tests)), "")
+
+
+def is_optional(file: str) -> bool:
+    """Whether the real tests in *file* need what few machines have."""
+    return any(_matches(file, one.optional) for one in OPERATORS.values())
 
 
 def parts_of(operator: Operator, tree: Tree, root: Path = TREE) -> dict[str, str]:

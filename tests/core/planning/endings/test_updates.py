@@ -7,7 +7,7 @@ from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.rights.writes import rights_to_make
 from kubectl_reconcile.core.resources.sync import Sync
-from tests.core.planning.test_plan import KINDS, built_in, live, plan
+from tests.core.planning.shop import KINDS, built_in, live, plan
 
 CONFIG_MAP, CLAIM = GroupKind("", "ConfigMap"), GroupKind("", "PersistentVolumeClaim")
 OWNER = Listing(CONFIG_MAP, "shop", name="owner")
