@@ -35,6 +35,7 @@ from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
 
 _FEW = 8
@@ -385,19 +386,23 @@ def _resources(session: Session, listing: Listing) -> list[Resource]:
 async def _metadata(
     client: Client, resource: Resource, listing: Listing, slots: asyncio.Semaphore
 ) -> tuple[Resource, Sequence[Manifest] | None]:
-    """Return the objects of one collection, None where they can't be listed."""
+    """Return the objects of one collection, None where they can't be listed. A server that has no time, or reads a new kind's storage still, is asked again."""
     kind, path = resource.gvk.group_kind, resource.collection(listing.namespace)
     selector = {"labelSelector": f"{PART_OF}={listing.set_id}"} if listing.set_id else {}
-    async with slots:
+
+    async def found() -> Sequence[Manifest] | None:
         try:
-            if kind in WHOLE:
-                return resource, (await client.list(path, **selector))[0]
-            items, _ = await client.metadata(path, **selector)
+            return (await (client.list if kind in WHOLE else client.metadata)(path, **selector))[0]
         except NotFound:
-            return resource, []
+            return []
         except ApiError as error:
             if error.status not in _UNLISTABLE:
                 raise
-            return resource, None
+            return None
+
+    async with slots:
+        items = await patiently(found)
+    if items is None or kind in WHOLE:
+        return resource, items
     named = {"apiVersion": resource.gvk.api_version, "kind": kind.kind}
     return resource, [{**each, **named} for each in items]
