@@ -26,7 +26,7 @@ from kubectl_reconcile.core.objects import ObjectRef, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bound_to_go, cascade_of_all
 from kubectl_reconcile.core.planning.endings.holds import Doom, asks, others_along
-from kubectl_reconcile.core.planning.endings.rewiring import leave, overtake, part, rewired_by
+from kubectl_reconcile.core.planning.endings.rewiring import going_beside, leave, overtake, part, rewired_by
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
@@ -59,15 +59,17 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
         return Pruning(members=len(members))
     rewired = rewired_by(builder)
     bodies = {ref: each.manifest() for ref, each in doomed.items()}
-    cascade = cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired)
+    beside = going_beside(builder)
+    cascade = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
     ends = Doom(inputs.sync, bodies, cascade, WantedByGit(wanted, builder.standing.members))
     holds = tuple(_holds(builder, ends, len(members), asked))
     held = {ref for hold in holds for ref in hold.refs}
-    free = [body for ref, body in bodies.items() if ref not in held]
+    free = [*(body for ref, body in bodies.items() if ref not in held), *beside]
     leave(builder, bound_to_go(free, inputs.lookups.listed, inputs.live, rewired))
     rewired = rewired_by(builder)
     now = cascade_of_all(free, inputs.lookups.listed, inputs.live, rewired)
-    ends = replace(ends, cascade=cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired))
+    told = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
+    ends = replace(ends, cascade=told)
     _delete(builder, doomed, held, ends, now)
     part(builder, rewired)
     _refuse_in_what_goes(builder, doomed.keys() - held)

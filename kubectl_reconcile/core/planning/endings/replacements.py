@@ -36,6 +36,11 @@ _REASON = "TooManyReplacements"
 def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) -> Plan:
     """Return *made* with what its replacements end, as far as *listed* shows it; it says what is *lacking* to know more."""
     going = {each.ref for each in made.acting() if each.op is Op.DELETE}
+    beside = [
+        each.before
+        for each in made.acting()
+        if each.op is Op.DELETE and each.before is not None and not (each.gate.held or each.gate.blocked)
+    ]
     roots = {
         each.ref: each.before
         for each in made.acting()
@@ -50,14 +55,14 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     }
     parting = _parting(made, roots, rewired)
     rewired = {ref: each for ref, each in rewired.items() if ref not in parting.late}
-    nobody, bodies = Objects(), list(roots.values())
+    nobody, bodies = Objects(), [*roots.values(), *beside]  # what they own together goes, too
     cascade = cascade_of_all(bodies, listed, nobody, rewired)
     cascade.taken = {ref: each for ref, each in cascade.taken.items() if ref not in going}
     staying = {each.ref for each in made.changes if each.op is not Op.DELETE and not each.is_child}
     ends = Doom(sync, roots, cascade, staying)
     holds = tuple(_holds(made, ends))
     held = {ref for hold in holds for ref in hold.refs}
-    free = [body for ref, body in roots.items() if ref not in held]
+    free = [*(body for ref, body in roots.items() if ref not in held), *beside]
     lost = bound_to_go(free, listed, nobody, rewired)
     rewired = {ref: each for ref, each in rewired.items() if ref not in lost}
     now = cascade_of_all(free, listed, nobody, rewired)

@@ -24,6 +24,15 @@ def rewired_by(builder: PlanBuilder) -> dict[ObjectRef, Manifest]:
     }
 
 
+def going_beside(builder: PlanBuilder) -> list[Manifest]:
+    """Return what goes in a plan so far, whoever asks for that: what others own together with it goes, too."""
+    return [
+        change.before
+        for _, change in builder.changes
+        if change.op is Op.DELETE and change.before is not None and not (change.gate.held or change.gate.blocked)
+    ]
+
+
 def gate(builder: PlanBuilder, refs: Collection[ObjectRef], **gate: Any) -> None:
     """Give the changes of objects another gate."""
     if refs:

@@ -134,6 +134,21 @@ def test_a_hook_that_runs_again_is_no_replacement_to_ask_about():
     assert (made.holds, made.lacking, len(made.changes)) == ((), frozenset(), 1)
 
 
+def test_what_a_replaced_object_owns_together_with_a_deleted_one_goes_with_them():
+    widget, other = thing("Widget", "w", "example.com/v1"), thing("ConfigMap", "other")
+    both = thing("ConfigMap", "both", owner="uid-w")
+    both["metadata"]["ownerReferences"].append({"uid": "uid-other", "kind": "x", "name": "x", "apiVersion": "v1"})
+    listed = {IN_SHOP: Listed((widget, other, both))}
+    made = judged(change(other, Op.DELETE), change(widget), listed=listed)
+    assert [(each.ref.name, each.gate.cascade) for each in made.changes] == [
+        ("other", False),
+        ("w", False),
+        ("both", True),
+    ]
+    kept = judged(change(other, Op.DELETE, held=True), change(widget), listed=listed)
+    assert names([each.ref for each in kept.changes]) == ["other", "w"]
+
+
 def rewired(before, after, wave=0):
     return a_change(ObjectRef.of(before), Op.UPDATE, before=before, after=after, wave=wave)
 

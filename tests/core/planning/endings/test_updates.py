@@ -212,6 +212,20 @@ def test_what_a_claim_owns_goes_with_its_replica_and_nothing_may_come_to_be_owne
     assert approved["mine"].gate.blocked.startswith("all that metadata.ownerReferences names goes in this very sync")
 
 
+def test_what_a_claim_owns_together_with_what_is_deleted_goes_with_them():
+    both, gone = config("both", "b"), config("gone")
+    both["metadata"]["ownerReferences"] = [{"uid": "data-db-1"}, {"uid": "uid-gone"}]
+    taken, stays = claims("data-db-1"), live(config("stays"))
+    known = {**taken, Listing(None, "shop"): Listed((*taken[CLAIMS].objects, both))}
+    cluster = [live(stateful_set(2)), live(gone, uid="uid-gone"), stays]
+    desired = [stateful_set(1), config("stays")]
+    held = plan(desired, cluster, listed=known)
+    assert "both" not in {change.ref.name for change in held.changes}
+    agreed = Sync(name="shop", namespace="shop", approved_plan=held.approval)
+    made = plan(desired, cluster, listed=known, sync=agreed)
+    assert {change.ref.name for change in made.changes if change.gate.cascade} == {"data-db-1", "both"}
+
+
 def test_an_approval_to_scale_in_is_for_once():
     made = scaled(stateful_set(3), stateful_set(1), claims("data-db-2"))
     agreed = Sync(name="shop", namespace="shop", approved_plan=made.approval)
