@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 HANDFUL_S = 1.0
 """About as long as a unit of short tests takes: much more than it takes to deal one, much less than a run."""
@@ -42,15 +43,15 @@ class Unit:
 
     tests: tuple[Dealt, ...]
 
-    @property
+    @cached_property
     def seconds(self) -> float:
         return sum(test.seconds for test in self.tests)
 
-    @property
+    @cached_property
     def waits(self) -> bool:
         return any(test.waits for test in self.tests)
 
-    @property
+    @cached_property
     def needs(self) -> frozenset[str]:
         return frozenset().union(*(test.needs for test in self.tests))
 
@@ -82,7 +83,7 @@ def _handfuls(tests: Sequence[Dealt]) -> Iterable[Unit]:
         yield Unit(tuple(hand))
 
 
-def _seconds(tests: Iterable[Dealt | Unit]) -> float:
+def _seconds(tests: Iterable[Dealt]) -> float:
     return sum(test.seconds for test in tests)
 
 
@@ -95,15 +96,14 @@ class Dealer:
     missing: set[str] = field(default_factory=set)
     """Programs that aren't built yet."""
     _whole_s: dict[bool, float] = field(default_factory=dict)
+    _left_s: dict[bool, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._measure()
 
     def _measure(self) -> None:
-        self._whole_s = {waits: self._left_s(waits=waits) for waits in (False, True)}
-
-    def _left_s(self, *, waits: bool) -> float:
-        return _seconds(unit for unit in self.left if unit.waits is waits)
+        for waits in (False, True):
+            self._whole_s[waits] = self._left_s[waits] = sum(unit.seconds for unit in self.left if unit.waits is waits)
 
     def built(self, program: str) -> None:
         """A program is there: what needs it may begin, and from now on all that is left is dealt in step."""
@@ -121,25 +121,27 @@ class Dealer:
         """Somebody ended before these were run: they are next."""
         if tests:
             self.left.insert(0, Unit(tuple(tests)))
+            self._left_s[self.left[0].waits] += self.left[0].seconds
 
     def next_for(self, others: Iterable[Unit]) -> Unit | None:
         """Unit for a free worker while *others* are at work; None while there is nothing for it."""
         ready = {waits: self._first(waits=waits) for waits in (False, True)}
-        computing = sum(not unit.waits for unit in others)
-        blocked = any(unit.needs & self.missing for unit in self.left)
-        unit = ready[self._turn(ready, computing, blocked=blocked)]
-        if unit:
-            self.left.remove(unit)
+        at = ready[self._turn(ready, sum(not unit.waits for unit in others))]
+        if at is None:
+            return None
+        unit = self.left.pop(at)
+        self._left_s[unit.waits] -= unit.seconds
         return unit
 
-    def _first(self, *, waits: bool) -> Unit | None:
-        return next((unit for unit in self.left if unit.waits is waits and not unit.needs & self.missing), None)
+    def _first(self, *, waits: bool) -> int | None:
+        ready = (at for at, unit in enumerate(self.left) if unit.waits is waits and not unit.needs & self.missing)
+        return next(ready, None)
 
-    def _turn(self, ready: dict[bool, Unit | None], computing: int, *, blocked: bool) -> bool:
+    def _turn(self, ready: dict[bool, int | None], computing: int) -> bool:
         """Whether it is the turn of what waits."""
         if ready[True] is None:  # a build computes, too: whoever computes beside it only keeps it from its end
-            return blocked and computing >= self.cores
+            return computing >= self.cores and any(unit.needs & self.missing for unit in self.left)
         if ready[False] is None or computing >= self.cores:
             return True
-        dealt = {waits: 1 - self._left_s(waits=waits) / (self._whole_s[waits] or 1) for waits in (False, True)}
+        dealt = {waits: 1 - self._left_s[waits] / (self._whole_s[waits] or 1) for waits in (False, True)}
         return dealt[True] <= dealt[False]
