@@ -132,12 +132,14 @@ def said_by(item: Any) -> float:
 def shared_by(item: Any) -> str:
     """Text that tests have in common which look at one and the same thing; empty of a test that shares nothing.
 
-    It is the module of a scenario, or what they ask for that is made once for their module or class. What each test of a module has without
+    It is the module of a scenario, the name of a group of modules that share a dear thing, or what they ask for that is made once for their module or class. What each test of a module has without
     asking is made once more by each worker.
     """
     file = item.nodeid.partition("::")[0]
     if item.get_closest_marker("scenario"):
         return file
+    if group := item.get_closest_marker("xdist_group"):
+        return str(group.args[0])
     if not hasattr(item, "_fixtureinfo"):
         return ""
     unasked = set(item.session._fixturemanager._getautousenames(item))

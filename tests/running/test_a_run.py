@@ -134,6 +134,18 @@ def test_tests_that_share_a_scenario_run_in_one_worker_which_makes_it_once(suite
     assert looks == [f"looks {number}" for number in range(4)]
 
 
+def test_modules_of_a_group_run_in_one_worker(suite):
+    suite.write("built", "")
+    group = 'import os, pytest\nfrom noting import note\npytestmark = pytest.mark.xdist_group("room")\n'
+    for name in "ab":
+        suite.write(f"test_{name}.py", f"{group}\ndef test_it():\n    note(f'{name} in {{os.getpid()}}')\n")
+    status, said = suite.run()
+    assert status == 0, said
+    rooms = [note.split(" in ") for note in suite.notes if " in " in note]
+    assert [name for name, _ in rooms] == ["a", "b"]
+    assert len({pid for _, pid in rooms}) == 1
+
+
 def test_a_build_that_fails_fails_the_run_with_its_words_and_the_pure_tests_still_run(suite):
     suite.write("Makefile", "sandbox:\n\t@echo building it; echo there is no Go; exit 1\n")
     status, said = suite.run("--builds=sandbox")

@@ -26,6 +26,8 @@ from tests.security.tenants import (
 )
 from tests.waiting import patiently
 
+pytestmark = pytest.mark.xdist_group("tenants")  # one cluster and one daemon for all of them
+
 PRIVILEGED = manifest(
     "v1",
     "Pod",

@@ -11,6 +11,8 @@ import pytest
 from tests.security.tenants import CR, MODULE, VALUE, annotated, config, manifest, owner_of_all
 from tests.waiting import patiently
 
+pytestmark = pytest.mark.xdist_group("tenants")  # one cluster and one daemon for all of them
+
 BOSS = owner_of_all("boss", "committer")
 
 

@@ -20,6 +20,8 @@ from tests.e2e.program import Plugin
 from tests.security.tenants import config, following, said_of
 from tests.waiting import patiently
 
+pytestmark = pytest.mark.xdist_group("tenants")  # one cluster and one daemon for all of them
+
 MEBIBYTE = 2**20
 
 
