@@ -32,10 +32,12 @@ PLACES = {
     "KafkaRebalance": ("/apis/kafka.example.com/v1alpha1", "kafkarebalances"),
     "Checkup": ("/apis/checks.reconcile.dev/v1alpha1", "checkups"),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+    "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
+    "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
     "Sync": ("/apis/reconcile.dev/v1alpha1", "syncs"),
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
 }
-CLUSTER_SCOPED = {"Namespace", "Node", "CustomResourceDefinition"}
+CLUSTER_SCOPED = {"Namespace", "Node", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,11 @@ class Cluster:
         return self.api.ask(path, method="PATCH", body=manifest, type_="application/apply-patch+yaml")
 
     def delete(self, kind: str, name: str) -> None:
-        path = f"{self.path(kind, name)}?propagationPolicy=Background"
-        assert self.api.ask(path, method="DELETE"), f"there is no {kind} {name} to delete"
+        assert self.remove(kind, name), f"there is no {kind} {name} to delete"
+
+    def remove(self, kind: str, name: str) -> bool:
+        """Delete an object that may not exist; return whether it did."""
+        return bool(self.api.ask(f"{self.path(kind, name)}?propagationPolicy=Background", method="DELETE"))
 
 
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"

@@ -151,7 +151,7 @@ def test_crds_that_are_missing_or_another_version(own_cluster, crds_of, plugin, 
 
 
 def test_the_rights_of_the_accounts_of_syncs_are_asked_for(own_cluster, crds_of, plugin, tmp_path, config_map):
-    cluster, _ = own_cluster()
+    cluster, _ = own_cluster(components=("etcd", "kube-apiserver"))
     cluster.distrust()
     crds_of(cluster)
     ours = plugin.on(cluster)

@@ -12,7 +12,7 @@ from kubectl_reconcile.core.planning.rights.grant import DAEMON
 from kubectl_reconcile.core.planning.rights.needs import Sensitive
 from tests import yaml_text
 from tests.e2e.cli.terminal import on_terminal
-from tests.e2e.cluster import until_may
+from tests.e2e.cluster import CLUSTER_SCOPED, until_may
 
 RBAC = "rbac.authorization.k8s.io"
 READING = {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["get", "list", "watch"]}
@@ -59,7 +59,7 @@ def whole(namespace):
 
 
 @pytest.fixture
-def sync(follow, git_server, cluster, namespace, kubectl):
+def sync(follow, git_server, cluster, namespace):
     """sync(manifests, …) -> a Sync that follows a repository with these; what is cluster-scoped goes at the end."""
     made = []
 
@@ -70,10 +70,10 @@ def sync(follow, git_server, cluster, namespace, kubectl):
 
     yield make
     for one in made:
-        if one["kind"] in {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}:
-            kubectl("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found", "--wait=false")
-    for kind in ("clusterrole", "clusterrolebinding"):
-        kubectl("delete", kind, f"kubectl-reconcile:{namespace}:shop", "--ignore-not-found")
+        if one["kind"] in CLUSTER_SCOPED:
+            cluster.remove(one["kind"], one["metadata"]["name"])
+    for kind in ("ClusterRole", "ClusterRoleBinding"):
+        cluster.remove(kind, f"kubectl-reconcile:{namespace}:shop")
 
 
 @pytest.fixture(autouse=True)

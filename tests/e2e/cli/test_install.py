@@ -14,10 +14,10 @@ ACCOUNT = "system:serviceaccount:reconcile-system:kubectl-reconcile"
 RBAC = "rbac.authorization.k8s.io"
 
 
-def rights(name, *rules):
-    """A Role of the namespace default, bound to the account that Syncs have there."""
+def rights(name, namespace, *rules):
+    """A Role of this *namespace*, bound to the account that Syncs have there."""
     verbs = ["get", "list", "watch", "create", "patch", "delete"]
-    metadata = {"name": name, "namespace": "default"}
+    metadata = {"name": name, "namespace": namespace}
     return [
         {
             "apiVersion": f"{RBAC}/v1",
@@ -30,19 +30,28 @@ def rights(name, *rules):
             "kind": "RoleBinding",
             "metadata": metadata,
             "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": "default"}],
+            "subjects": [{"kind": "ServiceAccount", "name": "kubectl-reconcile", "namespace": namespace}],
         },
     ]
 
 
 @pytest.fixture
-def installed(own_cluster, plugin):
-    """A cluster of its own with the daemon installed, the sandbox it is, and the plugin on it."""
-    cluster, sandbox = own_cluster()
-    there = plugin.on(cluster.at("reconcile-system"))
+def installed(module_cluster, module_sandbox, namespace_names, plugin, eventually):
+    """A namespace of the test's own in a cluster with the daemon installed, the sandbox it is, and the plugin on it."""
+
+    def is_going():  # a test before may have uninstalled it
+        namespace = module_cluster.get("Namespace", "reconcile-system")
+        return namespace and "deletionTimestamp" in namespace["metadata"]
+
+    eventually(lambda: not is_going(), "what was installed before is gone")
+    home = module_cluster.at(next(namespace_names))
+    home.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home.namespace}})
+    there = plugin.on(home.at("reconcile-system"))
     answer = there("install")
     assert answer.status == 0, answer.err
-    return cluster, sandbox, there
+    yield home, module_sandbox, there
+    for sync in home.names("Sync"):
+        home.delete("Sync", sync)
 
 
 def test_install_runs_the_daemon_with_just_the_rights_it_needs(
@@ -57,22 +66,22 @@ def test_install_runs_the_daemon_with_just_the_rights_it_needs(
     again = there("install")
     assert {line.split()[0] for line in again.out.splitlines()} == {"unchanged"}
 
-    cluster.distrust()
     options = ("--lease-namespace=reconcile-system", "--module-accounts")
     new_daemon(sandbox.kubeconfig_for(ACCOUNT), options=options).start()
     sha = git_server.push({"a.yaml": config_map("web", color="red"), "b.yaml": memcached("cache", size=1)})
-    cluster.kubectl.apply(rights("caches", ("cache.example.com", "memcacheds")))
-    account = "system:serviceaccount:default:kubectl-reconcile"
-    until_may(cluster.kubectl, account, "patch", "memcacheds.cache.example.com", "default")
+    cluster.kubectl.apply(rights("caches", cluster.namespace, ("cache.example.com", "memcacheds")))
+    account = f"system:serviceaccount:{cluster.namespace}:kubectl-reconcile"
+    until_may(cluster.kubectl, account, "patch", "memcacheds.cache.example.com", cluster.namespace)
     sync = follow(git_server.url, on=cluster, trusted=False)
     refused = sync.until("ApplyFailed", sha)
     assert (
-        "ServiceAccount default/kubectl-reconcile may not patch configmaps in namespace default" in refused["message"]
+        f"ServiceAccount {cluster.namespace}/kubectl-reconcile may not patch configmaps in namespace {cluster.namespace}"
+        in refused["message"]
     )
-    assert "kubectl reconcile grant shop -n default" in refused["message"]
+    assert f"kubectl reconcile grant shop -n {cluster.namespace}" in refused["message"]
     eventually(lambda: cluster.get("Deployment", "cache"), "what its module may make is made")
 
-    cluster.kubectl.apply(rights("configuration", ("", "configmaps")))
+    cluster.kubectl.apply(rights("configuration", cluster.namespace, ("", "configmaps")))
     sync.ask()
     eventually(lambda: cluster.get("ConfigMap", "web"), "what it may write by now is written")
     sync.until_synced(sha)
@@ -101,7 +110,6 @@ def test_before_an_earlier_version_is_replaced_the_syncs_that_lack_rights_are_na
     installed, follow, git_server, config_map
 ):
     cluster, _, there = installed
-    cluster.distrust()
     git_server.push({"web.yaml": config_map("web")})
     follow(git_server.url, on=cluster, trusted=False)
     assert "lack rights" not in there("install").err  # nothing is replaced
@@ -110,8 +118,9 @@ def test_before_an_earlier_version_is_replaced_the_syncs_that_lack_rights_are_na
     told = there("install")
     assert told.status == 0
     assert "this version writes as the account of each Sync. These accounts lack rights:\n" in told.err
-    assert "  Sync default/shop: there is no ServiceAccount default/kubectl-reconcile\n" in told.err
-    assert "    kubectl reconcile grant shop -n default --apply\n" in told.err
+    home = cluster.namespace
+    assert f"  Sync {home}/shop: there is no ServiceAccount {home}/kubectl-reconcile\n" in told.err
+    assert f"    kubectl reconcile grant shop -n {home} --apply\n" in told.err
 
 
 def test_the_manifests_to_deploy_are_those_that_install_applies(plugin):

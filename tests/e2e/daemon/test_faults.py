@@ -292,7 +292,7 @@ def test_an_object_waits_for_its_kind_however_that_comes(follow, cluster, git_se
 def test_it_waits_for_its_kinds_and_outlives_the_api_server(
     new_daemon, own_cluster, follow, crds_of, git_server, config_map, memcached, eventually
 ):
-    cluster, sandbox = own_cluster()
+    cluster, sandbox = own_cluster(components=("etcd", "kube-apiserver"))
     daemon = new_daemon(cluster.kubectl.kubeconfig).start(ready=False)
     eventually(lambda: "the cluster serves no Syncs" in daemon.log, "it says what is missing")
     assert daemon.answer("/healthz")[0] == 200

@@ -26,7 +26,7 @@ def cluster(request, cluster):
     """The run's cluster; with the parameter "own" one of the test's own, where what is held of others' Syncs can be counted."""
     if getattr(request, "param", "") != "own":
         return cluster
-    own, _ = request.getfixturevalue("own_cluster")()
+    own, _ = request.getfixturevalue("own_cluster")(components=("etcd", "kube-apiserver"))
     request.getfixturevalue("crds_of")(own)
     return own
 

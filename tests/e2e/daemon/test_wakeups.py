@@ -150,7 +150,7 @@ def fails_seldom(daemon):
 def test_what_a_sync_failed_for_wakes_it_when_it_comes(
     new_daemon, own_cluster, crds_of, follow, git_server, config_map, eventually, starting_with
 ):
-    cluster, _ = own_cluster()
+    cluster, _ = own_cluster(components=("etcd", "kube-apiserver"))
     crds_of(cluster)
     daemon = new_daemon(cluster.kubectl.kubeconfig, **starting_with(NEVER_AGAIN)).start()
     sha = git_server.push({"a.yaml": config_map("a", color="red")})

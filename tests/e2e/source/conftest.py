@@ -8,6 +8,7 @@ import pytest
 
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.render.process import RenderProcess
 from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import write
@@ -28,11 +29,22 @@ def gits(tmp_path, monkeypatch):
     return count
 
 
+@pytest.fixture(scope="session")
+def rendering(renders):
+    """Processes that render and have nothing to do: to start one takes longer than most tests have it render."""
+    idle: list[RenderProcess] = []
+    yield idle
+    for process in idle:
+        process.close()
+
+
 @pytest.fixture
-def renderer(renders):
-    renderer = Renderer()
+def renderer(rendering):
+    """A renderer that knows nothing yet; its process is the one of a test before, if that has left one."""
+    renderer = Renderer(_process=rendering.pop() if rendering else None)
     yield renderer
-    renderer.close()
+    if renderer._process is not None:
+        rendering.append(renderer._process)
 
 
 @pytest.fixture
