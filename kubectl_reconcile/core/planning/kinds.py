@@ -19,8 +19,39 @@ from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = GroupKind("", "Namespace")
 CLAIM = GroupKind("", "PersistentVolumeClaim")
-PRECIOUS = frozenset({NAMESPACE, CRD, CLAIM, GroupKind("", "PersistentVolume")})
-"""Kinds whose deletion takes with it what they hold."""
+_DATA = {
+    "": ("PersistentVolume", "PersistentVolumeClaim"),
+    "snapshot.storage.k8s.io": ("VolumeSnapshot", "VolumeSnapshotContent"),
+    # Databases, queues and stores: ours, and those of operators that many have.
+    "acid.zalan.do": ("postgresql",),
+    "cassandra.datastax.com": ("CassandraDatacenter",),
+    "ceph.rook.io": ("CephBlockPool", "CephCluster", "CephFilesystem", "CephObjectStore"),
+    "clickhouse.altinity.com": ("ClickHouseInstallation",),
+    "crdb.cockroachlabs.com": ("CrdbCluster",),
+    "elasticsearch.k8s.elastic.co": ("Elasticsearch",),
+    "etcd.database.coreos.com": ("EtcdCluster",),
+    "example.com": ("MyDatabase",),
+    "k8s.mariadb.com": ("MariaDB",),
+    "k8ssandra.io": ("K8ssandraCluster",),
+    "kafka.example.com": ("Kafka",),
+    "kafka.strimzi.io": ("Kafka", "KafkaNodePool", "KafkaTopic"),
+    "minio.min.io": ("Tenant",),
+    "mongodbcommunity.mongodb.com": ("MongoDBCommunity",),
+    "mysql.oracle.com": ("InnoDBCluster",),
+    "opensearch.opster.io": ("OpenSearchCluster",),
+    "pgv2.percona.com": ("PerconaPGCluster",),
+    "pingcap.com": ("TidbCluster",),
+    "postgres-operator.crunchydata.com": ("PostgresCluster",),
+    "postgresql.cnpg.io": ("Cluster", "Database"),
+    "ps.percona.com": ("PerconaServerMySQL",),
+    "psmdb.percona.com": ("PerconaServerMongoDB",),
+    "pxc.percona.com": ("PerconaXtraDBCluster",),
+    "rabbitmq.com": ("RabbitmqCluster",),
+    "redis.redis.opstreelabs.in": ("Redis", "RedisCluster", "RedisReplication"),
+    "scylla.scylladb.com": ("ScyllaCluster",),
+}
+PRECIOUS = frozenset({NAMESPACE, CRD}) | {GroupKind(group, kind) for group, kinds in _DATA.items() for kind in kinds}
+"""Kinds whose deletion takes with it what they hold. Objects of other kinds wait where an annotation of theirs says so."""
 
 WORKLOADS = frozenset(
     {GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")}
