@@ -269,14 +269,17 @@ def _made(change: Change, kind: Kind, answer: Manifest) -> Sequence[FieldChange]
     return confirmed(change.fields, change.before, answer, kind.schema)
 
 
+_COUNTED = frozenset({"resourceVersion", "generation"})
+
+
 def _same(live: Manifest, answer: Manifest) -> bool:
     """Tell whether a dry run changed nothing that is stored."""
     return _comparable(live) == _comparable(answer)
 
 
 def _comparable(manifest: Manifest) -> dict[str, Any]:
-    metadata = {**manifest["metadata"]}
-    metadata.pop("resourceVersion", None)
+    """Return what of an object can differ in substance. Some kinds count a generation for an empty list where none is stored (NetworkPolicy)."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name not in _COUNTED}
     metadata["managedFields"] = [
         {key: value for key, value in entry.items() if key != "time"} for entry in metadata.get("managedFields") or ()
     ]
