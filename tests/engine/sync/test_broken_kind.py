@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from pathlib import Path
@@ -15,10 +16,12 @@ from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.daemon.views import followed
 from kubectl_reconcile.engine.sync.session import Session
+from tests.e2e.self_signed import self_signed
 from tests.engine.shop import Shop
 from tests.kubectl import Kubectl
 from tests.waiting import until
 
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OURS = Path(__file__).parents[3] / "crds" / "syncs.reconcile.dev.yaml"
 ANY = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 CRD = {
@@ -133,3 +136,20 @@ async def test_a_daemon_doesnt_wait_for_the_watch_of_such_a_kind(shop):
         assert time.monotonic() - began_s < WITHIN_S
     finally:
         await cache.close()
+
+
+async def test_what_an_injector_left_in_a_map_that_git_drops_is_named_with_its_owner(shop):
+    names = {"kind": "Hook", "plural": "hooks", "singular": "hook"}
+    crd = {**CRD, "metadata": {"name": "hooks.example.org"}, "spec": {**CRD["spec"], "names": names}}
+    shop.write({"a.yaml": {**crd, "spec": {**crd["spec"], "conversion": DOWN}}})
+    await shop.sync()
+    authority = base64.b64encode(self_signed()[0].encode()).decode()
+    injected = {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": authority}}}}}
+    await shop.session.client.patch(f"{CRDS}/hooks.example.org", injected, manager="cainjector")
+    shop.write({"a.yaml": {**crd, "spec": {**crd["spec"], "conversion": {"strategy": "None"}}}})
+    why = blocked(await shop.plan())["CustomResourceDefinition"]
+    assert "Git drops .spec.conversion.webhook, and .spec.conversion.webhook.clientConfig.caBundle is left" in why
+    assert "belongs to cainjector" in why
+    patch = [{"op": "remove", "path": "/spec/conversion/webhook"}, {"op": "replace", "path": "/spec/conversion/strategy", "value": "None"}]  # fmt: skip
+    await shop.session.client.patch(f"{CRDS}/hooks.example.org", patch, manager="somebody")
+    assert blocked(await shop.plan()) == {}
