@@ -102,7 +102,8 @@ class Cache:
     async def wait_synced(self, feeds: Iterable[Feed] | None = None, *, timeout_s: float | None = None) -> bool:
         """Wait until each of *feeds* (default: all) is synced or can't be for a lasting reason; tell if all are.
 
-        Lasting reasons are missing rights and a kind that doesn't exist. After *timeout_s* the answer is no.
+        Lasting reasons are missing rights, a kind that doesn't exist, and one that nobody serves or converts while other kinds are
+        served. After *timeout_s* the answer is no.
 
         Raises:
             KeyError: one of *feeds* is neither filled nor followed.
@@ -110,9 +111,15 @@ class Cache:
         chosen = tuple(self._reflectors.values() if feeds is None else (self._reflectors[feed] for feed in feeds))
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not all(reflector.settled for reflector in chosen):
+                while not all(reflector.settled or self._fails_alone(reflector) for reflector in chosen):
                     await self._turn.wait()
         return all(reflector.synced for reflector in chosen)
+
+    def _fails_alone(self, reflector: Reflector) -> bool:
+        """Tell whether a feed fails for a reason that isn't the server's as a whole: those of other kinds are kept up to date."""
+        return reflector.fails_by_itself and any(
+            other.synced and other.contents.gvk != reflector.contents.gvk for other in self._reflectors.values()
+        )
 
     def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
         """Call *callback* with every change of an object from now on; return what ends that."""

@@ -88,6 +88,11 @@ class Reflector(Struct, eq=False):
         return self.synced or (isinstance(self.failure, _LASTING) and not self.asked)
 
     @property
+    def fails_by_itself(self) -> bool:
+        """Whether the server answered, and said that it can't serve this."""
+        return isinstance(self.failure, ServerError) and not self.asked
+
+    @property
     def feed(self) -> Feed:
         """What it holds."""
         return self.contents.feed

@@ -7,8 +7,8 @@ request. Where git and the server allow it, of the files only those below the pa
 older ones when somebody asks what they held. A rewritten branch is followed; a clone that turns out damaged is recreated.
 
 Files are read from git's object store by blob id. Nothing is ever checked out, so no filter,
-hook or attribute of a repository has a say, and no link leads anywhere: symbolic links and
-submodules are left out, with a problem.
+hook or attribute of a repository has a say. Symbolic links are followed within the commit; those that lead out of it, and
+submodules, are left out, with a problem.
 
 All calls block and may be made from any thread.
 """
@@ -100,7 +100,9 @@ class GitSource(FollowedRef):
         Raises:
             SourceError: a commit isn't in the clone.
         """
-        return differs(self._clone, one, other, self.path)
+        known = self._listed
+        links = known.links if known is not None and known.revision.sha in {one, other} else ()
+        return differs(self._clone, one, other, self.path, links)
 
     def revision(self) -> Revision:
         """Return the revision that the ref is at now, fetching what is missing.

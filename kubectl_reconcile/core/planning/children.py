@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptions
 from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.health.verdict import AWAITING
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.api import UnloadedModule
@@ -133,7 +134,7 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
     for child in wanted:
         family.add(child)
     pruned = () if outcome.keep_children else tuple(_prune(builder, parent, owned, wanted))
-    idle = _actions(builder, parent, outcome.actions)
+    idle, asked = _actions(builder, parent, outcome.actions)
     if parent.is_going:
         gone = not pruned and not family.pending and idle
         if outcome.finalized and gone and all(each.ref in family.refs for each in owned if _is_ours(each, parent)):
@@ -151,6 +152,8 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
         for each in builder.inputs.memory.contentions.get(ref, ())
         if each not in settled
     ]
+    said = (*outcome.conditions, *_awaiting(parent, asked))
+    outcome = replace(outcome, conditions=said)
     _status(builder, parent, outcome, settled=not family.pending, trouble=family.trouble, contentions=contentions)
 
 
@@ -308,16 +311,28 @@ def _prune(
 # --- actions ------------------------------------------------------------------------------------
 
 
-def _actions(builder: PlanBuilder, parent: Parent, actions: Sequence[Action]) -> bool:
-    """Plan the actions that haven't run, each after the one before; tell whether there is none."""
+def _actions(builder: PlanBuilder, parent: Parent, actions: Sequence[Action]) -> tuple[bool, Action | None]:
+    """Plan the actions that haven't run, each after the one before; tell whether there is none, and which waits for a person."""
     journal, waits = ActionJournal.of(parent.cr), parent.waits
     due = [action for action in actions if not journal.bars(action)]
+    asked: Action | None = None
     for at, action in enumerate(due):
         held = not waits and not is_approved(action, parent.cr)
         _act(builder, parent, action, parent.place(_ACTIONS + at), held=held, waits=waits)
         if held:
-            waits = f"{action.key}, which needs approval"
-    return not due
+            asked, waits = action, f"{action.key}, which needs approval"
+    return not due, asked
+
+
+def _awaiting(parent: Parent, asked: Action | None) -> Iterator[Condition]:
+    """Yield the condition that says what a person has to approve, and how; where there was something, that it is no more."""
+    ref = parent.ref
+    if asked is not None:
+        place = f" -n {ref.namespace}" if ref.namespace else ""
+        how = f"kubectl reconcile approve {str(ref.group_kind).lower()}/{ref.name}{place}"
+        yield Condition(AWAITING, "True", "ActionHeld", f"{asked.summary} ({asked.key}) waits for approval: {how}")
+    elif parent.live is not None and has_condition(parent.live, AWAITING):
+        yield Condition(AWAITING, "False", "NothingHeld")
 
 
 def _engine_action(builder: PlanBuilder, parent: Parent, verb: str, summary: str, steps: int) -> None:

@@ -73,24 +73,32 @@ class Phase(IntEnum):
 
     FOUNDATION = 0
     """Namespaces, CRDs: others can't even be named before these exist."""
-    CONFIGURATION = 1
-    """Identities, rights, configuration, storage, quotas: what workloads start with."""
-    WORKLOAD = 2
+    GROUND = 1
+    """What the server looks up, or judges by, when it admits others: accounts, roles, classes, limits, volumes."""
+    CONFIGURATION = 2
+    """Configuration, claims, who has which role, and addresses: what workloads start with."""
+    WORKLOAD = 3
     """Built-in kinds that run or expose something."""
-    CUSTOM = 3
+    CUSTOM = 4
     """Custom resources: their controllers may be among the workloads."""
-    ADMISSION = 4
+    ADMISSION = 5
     """Webhooks and aggregated APIs last: they may refuse everything until their backend runs."""
 
 
 _PHASES = {
     Phase.FOUNDATION: ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io"),
-    Phase.CONFIGURATION: (
-        "ConfigMap", "LimitRange", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Secret", "ServiceAccount",
-        "ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io",
-        "Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io",
+    Phase.GROUND: (
+        "LimitRange", "PersistentVolume", "ResourceQuota", "ServiceAccount",
+        "ClusterRole.rbac.authorization.k8s.io", "Role.rbac.authorization.k8s.io",
         "NetworkPolicy.networking.k8s.io", "IngressClass.networking.k8s.io", "RuntimeClass.node.k8s.io",
-        "PriorityClass.scheduling.k8s.io", "StorageClass.storage.k8s.io", "CSIDriver.storage.k8s.io",
+        "PriorityClass.scheduling.k8s.io", "PriorityLevelConfiguration.flowcontrol.apiserver.k8s.io",
+        "CSIDriver.storage.k8s.io", "StorageClass.storage.k8s.io", "VolumeAttributesClass.storage.k8s.io",
+        "DeviceClass.resource.k8s.io",
+    ),
+    Phase.CONFIGURATION: (
+        "ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "PodDisruptionBudget.policy",
+        "ClusterRoleBinding.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io",
+        "ResourceClaimTemplate.resource.k8s.io", "ResourceClaim.resource.k8s.io",
     ),
     Phase.ADMISSION: (
         "APIService.apiregistration.k8s.io",

@@ -19,6 +19,7 @@ from kubectl_reconcile.core.annotations import (
     MOVED_TO,
     SOURCE,
     WAVE,
+    HookPoint,
     MemberOptions,
 )
 from kubectl_reconcile.core.health.workload_rules import removes_itself
@@ -51,17 +52,17 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
     """
     _learn_kinds(builder)
     found: dict[ObjectRef, DesiredMember] = {}
+    left_out: set[ObjectRef] = set()
     for located in builder.standing.others:
         each = _read(builder, located)
         if each is None:
             continue
-        if first := found.get(each.ref):
-            problem(
-                builder, located, f"{each.ref} is also in {place_of(first.path, first.line)}", "keep one of the two"
-            )
-            builder.spared.add(each.ref)
-        found.setdefault(each.ref, each)
+        if each.options.theirs.left_out:
+            left_out.add(each.ref)
+            continue
+        found[each.ref] = _one_of(builder, found[each.ref], each) if each.ref in found else each
         _report_faults(builder, each)
+    builder.spared |= left_out - found.keys()
     builder.spare(mixtures(((ref, each.located) for ref, each in found.items()), builder.live))
     usable = {ref: each for ref, each in found.items() if ref not in builder.spared}
     arrange(builder, usable, found)
@@ -80,7 +81,7 @@ def _learn_kinds(builder: PlanBuilder) -> None:
 def _is_changed(builder: PlanBuilder, crd: Located) -> bool:
     """Tell whether a CRD that the cluster has already will be another one."""
     each = _read(builder, crd)
-    if each is None or builder.inputs.live.stored(each.ref) is None:
+    if each is None or each.options.theirs.left_out or builder.inputs.live.stored(each.ref) is None:
         return False
     return compare(builder, each).op is not Op.UNCHANGED
 
@@ -98,10 +99,7 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
         said = f"{ref} is cluster-scoped; its metadata.namespace is ignored"
         problem(builder, located, said, "remove metadata.namespace", Severity.WARNING)
     options = MemberOptions.of(manifest)
-    if options.theirs.left_out:
-        builder.spared.add(ref)
-        return None
-    if options.hook and (complaint := hooks.complaint_of(manifest)):
+    if options.hook and not options.theirs.left_out and (complaint := hooks.complaint_of(manifest)):
         problem(builder, located, f"{ref}: {complaint[0]}", complaint[1])
         builder.spared.add(ref)
         return None
@@ -109,6 +107,29 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
     if options.hook:
         key = f"{key}:{hooks.digest_of(builder.inputs.revision)}"
     return DesiredMember(ref, kind, located, options, _with_contests(builder, ref, key))
+
+
+def _one_of(builder: PlanBuilder, first: DesiredMember, then: DesiredMember) -> DesiredMember:
+    """Return which of two manifests of one object counts: of one that is a hook to another tool and a plain one the plain one.
+
+    To Helm, the hook's is there first and the other one stays. So the plain one is written where the hook would be, if that is before all
+    else. Of two others neither counts: which is meant, nobody knows.
+    """
+    hooks_among = [each for each in (first, then) if each.options.theirs.point and not each.options.hook]
+    if len(hooks_among) != 1 or any(each.options.hook for each in (first, then)):
+        where = place_of(first.path, first.line)
+        problem(builder, then.located, f"{then.ref} is also in {where}", "keep one of the two")
+        builder.spared.add(then.ref)
+        return first
+    (hook,) = hooks_among
+    kept = then if hook is first else first
+    said = f"{hook.ref} is also in {place_of(kept.path, kept.line)}, where it isn't a hook: that one is applied"
+    problem(builder, hook.located, said, "keep one of the two", Severity.WARNING)
+    if hook.options.theirs.point != HookPoint.PRE_SYNC:
+        return kept
+    return replace(
+        kept, options=replace(kept.options, theirs=replace(kept.options.theirs, point=hook.options.theirs.point))
+    )
 
 
 def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:

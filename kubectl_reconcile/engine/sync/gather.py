@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
@@ -236,7 +236,7 @@ async def look_up(session: Session, wanted: Iterable[tuple[ObjectRef, Kind]], *,
     """Return those of *wanted* that exist, by name.
 
     *unseen*, only those are looked for that are many of a kind and namespace, and only where that takes one short list: a collection that
-    was too long for that lately isn't listed again.
+    was too long for that lately isn't listed again. A kind that can't be read, since whoever serves or converts it is down, is nobody else's trouble.
 
     Raises:
         ApiError: the server doesn't answer.
@@ -260,6 +260,9 @@ async def _look_up_group(
         there = None if is_few else await _listed(session, group, unreadable)
     except Forbidden:  # who may get but not list still gets an answer
         return await _by_name(session.client, group, unreadable)
+    except ServerError as error:
+        unreadable.update((ref, str(error)) for ref, _ in group)
+        return []
     if there is not None:
         return there
     return [] if unseen else await _by_name(session.client, group, unreadable)
@@ -305,7 +308,7 @@ async def _get(
             return await client.get(kind.path(ref.namespace, ref.name))
         except NotFound:
             return None
-        except Forbidden as error:
+        except (Forbidden, ServerError) as error:
             unreadable[ref] = str(error)
             return None
 
@@ -318,8 +321,12 @@ def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:
 # --- what deletions take along -------------------------------------------------------------------
 
 _LISTS_AT_ONCE = 16
-_UNLISTABLE = frozenset({403, 405, 500, 503, 504})
-"""Forbidden, not meant to be listed, or served (or converted) by somebody who is down."""
+_NOT_ALLOWED = 405
+
+
+def _is_unlistable(error: ApiError) -> bool:
+    """Tell whether what can't be listed is forbidden, not meant to be listed, or served (or converted) by somebody who is down."""
+    return isinstance(error, Forbidden | ServerError) or error.status == _NOT_ALLOWED
 
 
 def lister(session: Session) -> Callable[[Iterable[Listing]], Awaitable[dict[Listing, Listed]]]:
@@ -363,7 +370,7 @@ async def _named(session: Session, listing: Listing) -> Listed:
     except NotFound:
         return Listed()
     except ApiError as error:
-        if error.status not in _UNLISTABLE:
+        if not _is_unlistable(error):
             raise
         return Listed(unseen=(kind,))
 
@@ -396,7 +403,7 @@ async def _metadata(
         except NotFound:
             return []
         except ApiError as error:
-            if error.status not in _UNLISTABLE:
+            if not _is_unlistable(error):
                 raise
             return None
 

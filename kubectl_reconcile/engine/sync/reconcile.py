@@ -23,7 +23,7 @@ from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Commit, Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, map_at, maps_in
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.difference import Footing
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Modules
@@ -312,13 +312,29 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         kinds=kinds,
         modules=Modules(modules, view.ask, ceilings=ceilings()),
         now=now_text(),
-        problems=(*desired.problems, *warnings_of(target.source)),
+        problems=(*desired.problems, *warnings_of(target.source), *_lost_modules(session, asked, kinds, modules)),
         coverage=Coverage(gather.failures_by_kind(failures), places, gather.unread(failures)),
         memory=_memory(target, desired, kinds),
         grouped=target.grouped,
         whole=desired.whole,
         served=session.namesakes(asked - kinds.keys()),
     )
+
+
+def _lost_modules(
+    session: Session,
+    asked: Iterable[GroupVersionKind],
+    kinds: Mapping[GroupVersionKind, Kind],
+    modules: Mapping[GroupVersionKind, Module],
+) -> list[Problem]:
+    """Return what keeps this from being the whole truth: modules that can't be imported, where there are custom resources that nobody else has one for.
+
+    Where *modules* aren't asked, somebody else does.
+    """
+    lost = session.modules.lost() if modules else []
+    if not any(gvk not in modules and (kind := kinds.get(gvk)) and kind.custom for gvk in asked if lost):
+        return []
+    return [Problem("modules", 0, f"{each.why}; which kinds it is for isn't known", each.hint, in_source=False) for each in lost]
 
 
 def _read_whole(

@@ -111,7 +111,7 @@ def require_installed(session: Session) -> None:
 
 
 async def live_sync(session: Session, name: str, namespace: str) -> Manifest:
-    """Return the live Sync *name*; without a name the only one of *namespace* that follows something.
+    """Return the live Sync *name*; without a name the only one of *namespace* that follows something, or where none does the only one.
 
     Raises:
         NotInstalled: the cluster doesn't know Syncs.
@@ -121,7 +121,7 @@ async def live_sync(session: Session, name: str, namespace: str) -> Manifest:
     """
     require_installed(session)
     if not name:
-        names = await _names(session, namespace, followed=True)
+        names = await _names(session, namespace, followed=True) or await _names(session, namespace)
         if len(names) != 1:
             raise WhichSync(namespace, names, [] if names else await syncs_seen(session, followed=True))
         name = names[0]

@@ -58,6 +58,49 @@ def test_what_is_asked_for_twice_is_told_at_the_second_and_neither_written_nor_d
     assert [change.ref.name for change in made.changes] == ["other"]
 
 
+def noted_by_helm(manifest, **noted):
+    names = {f"helm.sh/{name.replace('_', '-')}": text for name, text in noted.items()}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": names}}
+
+
+HOOK_AND_MEMBER = {
+    "the hook first": (lambda hook, plain: [hook, plain], "a.yaml"),
+    "the member first": (lambda hook, plain: [plain, hook], "b.yaml"),
+}
+
+
+@pytest.mark.parametrize(("order", "told"), HOOK_AND_MEMBER.values(), ids=HOOK_AND_MEMBER)
+def test_of_a_hook_and_a_member_of_one_name_the_member_is_applied_where_the_hook_would_be(order, told):
+    hook = noted_by_helm(sized("ExternalName"), hook="pre-install,pre-upgrade")
+    made = plan([*order(hook, sized("ClusterIP")), service("other")])
+    change = only(made)
+    assert (change.op, change.after["spec"]["type"]) == (Op.CREATE, "ClusterIP")
+    assert change.gate.wave < only(made, "other").gate.wave
+    assert [(each.path, each.severity) for each in made.problems] == [(told, Severity.WARNING)]
+
+
+def test_a_hook_after_all_else_takes_no_member_of_its_name_along():
+    made = plan([sized("ClusterIP"), noted_by_helm(sized("ExternalName"), hook="post-install"), service("other")])
+    assert only(made).gate.wave == only(made, "other").gate.wave
+
+
+def test_a_hook_that_never_runs_here_leaves_the_member_of_its_name_alone():
+    made = plan([noted_by_helm(service(), hook="pre-delete"), sized("ClusterIP")], [live(sized("ExternalName"))])
+    assert (only(made).op, only(made).provenance.file) == (Op.UPDATE, "b.yaml")
+    assert not [each for each in made.problems if "is also in" in each.message]
+
+
+def test_a_hook_that_never_runs_here_is_never_deleted_either():
+    assert plan([noted_by_helm(service(), hook="pre-delete"), service("other")], [live(service())]).changes[0].ref.name != "web"
+
+
+def test_a_job_that_runs_and_a_member_of_its_name_are_both_left_alone():
+    job = service("load", "batch/v1/Job")
+    made = plan([noted_by_helm(job, hook="pre-install"), job, service("other")])
+    assert [change.ref.name for change in made.changes] == ["other"]
+    assert [each.severity for each in made.problems if "is also in" in each.message] == [Severity.ERROR]
+
+
 def test_an_object_of_a_kind_that_is_not_known_is_not_deleted_by_that():
     unknown = {gvk: kind for gvk, kind in KINDS.items() if gvk.kind != "Job"}
     newer = service("load", "batch/v2/Job")
