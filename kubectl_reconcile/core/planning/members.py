@@ -35,7 +35,7 @@ from kubectl_reconcile.core.objects import (
     place_of,
 )
 from kubectl_reconcile.core.planning.arrangement import DesiredMember, arrange, problem
-from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
+from kubectl_reconcile.core.planning.builder import BEING_DELETED, PlanBuilder, is_going, unreadable
 from kubectl_reconcile.core.planning.kinds import CRD, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance, hash_of
 from kubectl_reconcile.core.rendering.holding import applied, drawn_now, mixtures
@@ -255,6 +255,8 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
             policy=policy,
             adopting=_is_adopted(builder, live),
         )
+        if live is not None and change.is_quiet and is_going(live):
+            change = change.gated(blocked=BEING_DELETED)
     if other:
         blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, each, other))
         return blocked.attributed(foreign=other)

@@ -611,3 +611,13 @@ def test_a_later_wave_waits_for_no_job_that_has_run_and_is_gone():
 def test_a_job_that_is_there_still_is_judged_as_any_other_object():
     made = plan([passing()], [live(service("load", "batch/v1/Job"))], settled=True, kinds=LENIENT)
     assert only(made, "load").op is Op.UPDATE
+
+
+def test_what_is_asked_for_and_being_deleted_is_never_as_it_should_be():
+    going = live(service())
+    going["metadata"]["deletionTimestamp"] = NOW
+    change = only(plan([service()], [going]))
+    assert change.gate.blocked == "it is being deleted; it will be recreated once it is gone"
+    assert not change.is_quiet
+    assert change.provenance.file == "a.yaml"
+    assert only(plan([service()], [live(service())])).is_quiet
