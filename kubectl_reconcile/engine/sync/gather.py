@@ -108,10 +108,14 @@ def modules_below(modules: Mapping[GroupVersionKind, Module], kinds: Iterable[Gr
 
 
 def member_kinds(session: Session, recorded: Contents, desired: Iterable[GroupVersionKind]) -> set[GroupVersionKind]:
-    """Return the kinds that members may have: those Git asks for now, and those recorded before."""
+    """Return the kinds that members may have: those Git asks for now, and those recorded before.
+
+    What is there of a kind is there at any version that is served, also while that which Git asks for isn't yet.
+    """
     asked = set(desired)
-    covered = {gvk.group_kind for gvk in asked}
-    earlier = (session.resource(kind) for kind in recorded.kinds - covered)
+    covered = {gvk.group_kind for gvk in asked if session.discovery.find(gvk.api_version, gvk.kind)}
+    others = recorded.kinds | {gvk.group_kind for gvk in asked}
+    earlier = (session.resource(kind) for kind in others - covered)
     return asked | {resource.gvk for resource in earlier if resource}
 
 
@@ -242,13 +246,22 @@ async def look_up(session: Session, wanted: Iterable[tuple[ObjectRef, Kind]], *,
         ApiError: the server doesn't answer.
     """
     groups: dict[tuple[GroupVersionKind, str], list[tuple[ObjectRef, Kind]]] = defaultdict(list)
-    for ref, kind in wanted:
+    for ref, coming in wanted:
+        kind = _as_served(session, coming)
         groups[kind.gvk, ref.namespace].append((ref, kind))
     unreadable: dict[ObjectRef, str] = {}
     found = await asyncio.gather(
         *(_look_up_group(session, group, unreadable, unseen=unseen) for group in groups.values())
     )
     return Found(Objects(chain.from_iterable(found)), unreadable)
+
+
+def _as_served(session: Session, kind: Kind) -> Kind:
+    """Return a kind at a version that is served now, where there is one: of objects whose version comes only by the plan, some may be there at another."""
+    served = session.resource(kind.gvk.group_kind)
+    if served is None or session.discovery.find(kind.gvk.api_version, kind.gvk.kind):
+        return kind
+    return replace(kind, gvk=served.gvk, plural=served.plural, namespaced=served.namespaced)
 
 
 async def _look_up_group(
