@@ -3,7 +3,8 @@
 Rules:
 
 - An object is deleted only if it carries our mark, was found in a complete list, and all files were readable and none asks
-  for it. In doubt it stays.
+  for it. In doubt it stays. Where members were applied and can't be listed any more, that is told.
+- What carries our marks, though its managedFields were wiped so that nobody knows who wrote them, waits for a person.
 - Deletions beyond what the Sync allows, or of what holds other things, wait for a person. What a deletion takes along counts,
   and where nobody could count it, it waits.
 - What was written last goes first: deletions run through waves, phases and dependencies backwards.
@@ -62,7 +63,9 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     beside = going_beside(builder)
     cascade = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
     ends = Doom(inputs.sync, bodies, cascade, WantedByGit(wanted, builder.standing.members))
-    holds = tuple(_holds(builder, ends, len(members), asked))
+    lost = {ref for ref, body in bodies.items() if applyset.has_lost_its_writer(body)}
+    sure = replace(ends, roots={ref: body for ref, body in bodies.items() if ref not in lost})
+    holds = (*(_holds(builder, sure, len(members), asked) if sure.roots else ()), *_hold_of_lost(ends, lost))
     held = {ref for hold in holds for ref in hold.refs}
     free = [*(body for ref, body in bodies.items() if ref not in held), *beside]
     leave(builder, bound_to_go(free, inputs.lookups.listed, inputs.live, rewired))
@@ -108,9 +111,13 @@ def _unasked(builder: PlanBuilder, members: Sequence[Stored], wanted: Collection
 def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
     unclear = _unclear_files(builder.inputs)
-    members = (each for each in builder.members() if not asks(each.manifest()))
+    members = (each for each in builder.members() if not _waits_for_a_person(each.manifest()))
     going = {each.ref: each for each in members if _may_go(builder, each, unclear)}
     _delete(builder, going, frozenset(), Doom(builder.inputs.sync, {}, Cascade(), ()), Cascade())
+
+
+def _waits_for_a_person(manifest: Manifest) -> bool:
+    return asks(manifest) or applyset.has_lost_its_writer(manifest)
 
 
 def holders_of(sync: Sync, daemon_namespace: str = "", above: Iterable[ObjectRef] = ()) -> frozenset[ObjectRef]:
@@ -202,7 +209,9 @@ def _may_go(builder: PlanBuilder, each: Stored, unclear: Unclear) -> bool:
     options = MemberOptions.of(manifest)
     if options.kept or unclear.has(options.source) or manifest["metadata"].get("deletionTimestamp"):
         return False
-    return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager)
+    return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager) or applyset.has_lost_its_writer(
+        manifest
+    )
 
 
 class Unclear(Struct, frozen=True):
@@ -237,6 +246,13 @@ def _holds(builder: PlanBuilder, ends: Doom, members: int, asked: int) -> Iterat
         yield ends.hold("TooManyDeletes", message, roots)
     elif hold := ends.consent("deleting"):
         yield hold
+
+
+def _hold_of_lost(ends: Doom, lost: Collection[ObjectRef]) -> Iterator[Hold]:
+    """Yield what nobody is recorded to have applied any more: it may be somebody else's by now, and is never deleted without a person."""
+    if lost and not ends.is_approved(lost):
+        message = "their managedFields were lost, so it isn't recorded any more that this Sync applied them"
+        yield ends.hold("OwnersLost", message, tuple(sorted(lost)))
 
 
 def _extent(builder: PlanBuilder) -> int:

@@ -29,6 +29,7 @@ from kubectl_reconcile.core.objects import (
     maps_in,
     metadata_of,
 )
+from kubectl_reconcile.core.ssa.managed_fields import BEFORE_FIRST_APPLY
 
 PART_OF = "applyset.kubernetes.io/part-of"
 """Label on every member: the id of its set."""
@@ -134,3 +135,18 @@ def is_marked_by_us(manifest: Manifest, manager: str = "") -> bool:
         if entry.get("manager") == manager if manager else applied:
             return True
     return False
+
+
+def has_lost_its_writer(manifest: Manifest) -> bool:
+    """Tell whether an object carries all marks of a member, and nobody is recorded to have written them: its managedFields were wiped.
+
+    Somebody replaced it without them, or the server failed to convert it and forgot all owners. Whoever makes an object with these marks, or
+    copies them, is recorded.
+    """
+    if PART_OF not in labels_of(manifest) or SOURCE not in annotations_of(manifest):
+        return False
+    for entry in maps_in(metadata_of(manifest).get("managedFields")):
+        metadata = mapping_of(mapping_of(entry.get("fieldsV1")).get("f:metadata"))
+        if entry.get("manager") != BEFORE_FIRST_APPLY and f"f:{PART_OF}" in mapping_of(metadata.get("f:labels")):
+            return False
+    return True
