@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
-from kubectl_reconcile.core.objects import ObjectRef, errors_among
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, Problem, Severity, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bound_to_go, cascade_of_all
 from kubectl_reconcile.core.planning.endings.holds import Doom, asks, others_along
@@ -32,6 +32,7 @@ from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
 from kubectl_reconcile.core.planning.plan import Hold, Op, Plan
+from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.planning.snapshot import Stored, is_marked
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
@@ -53,6 +54,7 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     members = builder.members()
     if not inputs.sync.prune:
         return Pruning(members=len(members))
+    builder.problems += _of_unseen(inputs)
     unclear = _unclear_files(inputs)
     asked, left = len(builder.standing.members) + len(wanted), _unasked(builder, members, wanted)
     doomed = {each.ref: each for each in left if _may_go(builder, each, unclear)}
@@ -230,11 +232,30 @@ def _unclear_files(inputs: Inputs) -> Unclear:
     return Unclear(frozenset(wrong & inputs.revision.files.keys()), frozenset(inputs.revision.unrendered))
 
 
+def _of_unseen(inputs: Inputs) -> Iterator[Problem]:
+    """Yield where members were applied and can't be seen any more: what Git doesn't ask for there isn't found, let alone deleted."""
+    sync, coverage = inputs.sync, inputs.coverage
+    recorded = coverage.recorded
+    for (kind, place), why in sorted(coverage.unseen.items()):
+        if kind not in recorded.kinds or (place and place not in recorded.places_of(kind)):
+            continue
+        where = f"{kind} in namespace {place}" if place else str(kind)
+        is_sure = recorded.is_detailed or not place
+        yield Problem(
+            f"Sync {sync.namespace}/{sync.name}",
+            0,
+            f"{where} can't be listed, so what Git doesn't ask for any more may be left there: {why}",
+            "" if "(hint: " in why else f"{grant_command(sync)} shows what its account needs",
+            Severity.ERROR if is_sure else Severity.WARNING,
+            in_source=False,
+        )
+
+
 def _holds(builder: PlanBuilder, ends: Doom, members: int, asked: int) -> Iterator[Hold]:
     roots, sync, along = ends.roots, builder.inputs.sync, len(ends.cascade.taken)
     if ends.is_approved(roots):
         return
-    if errors_among(builder.inputs.problems):
+    if any(each.in_source for each in errors_among(builder.inputs.problems)):
         message = "some files can't be used, and an object may have moved into one of them"
         yield ends.hold("UnreadableFiles", message, roots)
     elif not asked:

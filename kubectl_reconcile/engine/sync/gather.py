@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 from urllib.parse import quote
@@ -27,7 +27,7 @@ from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
-from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
@@ -199,16 +199,33 @@ async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
     return {labels_of(each)[SET_ID]: ObjectRef.of(each) for each in syncs}
 
 
-async def givers_gone(client: Client, inputs: Inputs, plan: Plan) -> frozenset[ObjectRef]:
-    """Return which Syncs of other namespaces are gone that objects of a plan are to move from; one that may not be looked at isn't."""
+async def givers_gone(session: Session, inputs: Inputs, plan: Plan) -> frozenset[ObjectRef]:
+    """Return which Syncs of other namespaces are gone that objects of a plan are to move from; one that may not be looked at isn't.
+
+    Whether there is one behind the id of a set is asked as whoever follows all Syncs, where somebody does.
+    """
     blocked = {
         (change.provenance.file, change.provenance.line) for change in plan.acting() if change.provenance.foreign
     }
     located = (each for each in inputs.desired if (each.path, each.line) in blocked) if blocked else ()
-    origins = {MemberOptions.of(each.manifest).moved_from for each in located}
+    origins = {MemberOptions.of(each.manifest).moved_from or inputs.sync.members_from for each in located}
     asked = sorted(each for each in origins if each is not None and each.namespace != inputs.sync.namespace)
-    found = await asyncio.gather(*(_is_gone(client, ref) for ref in asked))
-    return frozenset(ref for ref, gone in zip(asked, found, strict=True) if gone)
+    named, unnamed = [each for each in asked if each.namespace], {each for each in asked if not each.namespace}
+    found = await asyncio.gather(*(_is_gone(session.client, ref) for ref in named))
+    return frozenset(ref for ref, gone in zip(named, found, strict=True) if gone) | await _sets_gone(session, unnamed)
+
+
+async def _sets_gone(session: Session, asked: Collection[ObjectRef]) -> frozenset[ObjectRef]:
+    """Return those of the Syncs of which only their sets' ids are known that are gone; none where not all Syncs may be seen."""
+    if not asked:
+        return frozenset()
+    try:
+        syncs, _ = await session.discovery.client.metadata(f"/apis/{SYNC.api_version}/syncs")
+    except (Forbidden, NotFound):
+        return frozenset()
+    names = (each["metadata"] for each in syncs)
+    there = {applyset_id(ObjectRef(SYNC.group, SYNC.kind, each["namespace"], each["name"])) for each in names}
+    return frozenset(each for each in asked if each.name not in there)
 
 
 async def _is_gone(client: Client, sync: ObjectRef) -> bool:
@@ -239,7 +256,7 @@ class Found(Struct, frozen=True):
 async def look_up(session: Session, wanted: Iterable[tuple[ObjectRef, Kind]], *, unseen: bool = False) -> Found:
     """Return those of *wanted* that exist, by name.
 
-    *unseen*, only those are looked for that are many of a kind and namespace, and only where that takes one short list: a collection that
+    They are looked for at the version that Git asks for, or at one that is served. *unseen*, only those are looked for that are many of a kind and namespace, and only where that takes one short list: a collection that
     was too long for that lately isn't listed again.
 
     Raises:
@@ -323,9 +340,16 @@ async def _get(
             return None
 
 
-def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:
-    """Return the kinds of members that could not be listed: nothing of them may be pruned."""
-    return frozenset(feed.resource.gvk.group_kind for feed in failures if not _is_of_whole_namespace(feed))
+def coverage_of(failures: Mapping[Feed, ApiError], places: Collection[str], recorded: Contents) -> Coverage:
+    """Return how much of a set is seen: of a kind that could not be listed nothing may be pruned, and in a namespace where it couldn't be nothing is."""
+    lost = {feed: why for feed, why in failures.items() if not _is_of_whole_namespace(feed)}
+    return Coverage(
+        frozenset(feed.resource.gvk.group_kind for feed in lost if not feed.namespace),
+        places,
+        unread(failures),
+        {(feed.resource.gvk.group_kind, feed.namespace): str(why) for feed, why in lost.items()},
+        recorded,
+    )
 
 
 # --- what deletions take along -------------------------------------------------------------------
