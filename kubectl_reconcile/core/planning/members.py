@@ -15,6 +15,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import (
+    MEMBERS_FROM,
     MOVED_FROM,
     MOVED_TO,
     SOURCE,
@@ -303,9 +304,14 @@ def _other_set(builder: PlanBuilder, each: DesiredMember, live: Manifest | None)
     other = labels_of(live).get(applyset.PART_OF) if live is not None and builder.inputs.grouped else None
     if other in {None, builder.set_id}:
         return ""
-    origin = each.options.moved_from
-    is_from_there = origin is not None and applyset.applyset_id(origin) == other
+    origin = _origin(builder, each)
+    is_from_there = origin is not None and applyset.set_of(origin) == other
     return "" if is_from_there and origin and _is_given(builder, origin, live or {}) else str(other)
+
+
+def _origin(builder: PlanBuilder, each: DesiredMember) -> ObjectRef | None:
+    """Return the Sync that an object is to come from: its own word, or that of the Sync for all of its objects."""
+    return each.options.moved_from or builder.inputs.sync.members_from
 
 
 def _is_given(builder: PlanBuilder, giver: ObjectRef, live: Manifest) -> bool:
@@ -324,12 +330,17 @@ def _name_of_set(builder: PlanBuilder, set_id: str) -> str:
 
 
 def _belongs_elsewhere(builder: PlanBuilder, each: DesiredMember, other: str) -> str:
-    sync, giver = builder.inputs.memory.sets.get(other), each.options.moved_from
-    if giver is not None and applyset.applyset_id(giver) == other:
+    sync, giver = builder.inputs.memory.sets.get(other), _origin(builder, each)
+    if giver is not None and applyset.set_of(giver) == other:
         own = builder.inputs.sync
+        known = f"Sync {giver.namespace}/{giver.name}, which" if giver.namespace else f"the set {other}, whose Sync"
         return (
-            f"it belongs to Sync {giver.namespace}/{giver.name}, which hasn't released it; "
+            f"it belongs to {known} hasn't released it; "
             f"annotate it there with {MOVED_TO}: {own.namespace}/{own.name}, or remove it there first"
         )
-    origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
-    return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
+    if sync is None:
+        return (
+            f"it belongs to {_name_of_set(builder, other)}, whose Sync isn't seen; if that was renamed or is gone, "
+            f"annotate this object with {MOVED_FROM}, or this Sync with {MEMBERS_FROM}: {other}"
+        )
+    return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {sync.namespace}/{sync.name}, or remove it there first"

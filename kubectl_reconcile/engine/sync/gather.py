@@ -33,7 +33,7 @@ from kubectl_reconcile.core.planning.plan import Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
@@ -150,7 +150,7 @@ async def plan_with_lookups(
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
         plan, inputs = await plan_observed(inputs, build, look)
-    if gone := await givers_gone(session.client, inputs, plan):
+    if gone := await givers_gone(session, inputs, plan):
         inputs = inputs.knowing(gone=gone).remembering(verdicts=plan.verdicts)
         plan = await build(inputs)
     while plan.lacking:

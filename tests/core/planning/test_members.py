@@ -111,7 +111,10 @@ MOVE = "to move it here, annotate it with reconcile.dev/moved-from: {}, or remov
 def test_an_object_of_another_set_is_left_alone_and_told_how_to_move_it():
     change = only(plan([sized("x")], [live(sized("y"), set_id=OTHER_ID)]))
     assert (change.op, change.provenance.foreign) == (Op.UPDATE, OTHER_ID)
-    assert change.gate.blocked == f"it belongs to {FOREIGN}; {MOVE.format('NAMESPACE/NAME')}"
+    assert change.gate.blocked == (
+        f"it belongs to {FOREIGN}, whose Sync isn't seen; if that was renamed or is gone, "
+        f"annotate this object with reconcile.dev/moved-from, or this Sync with reconcile.dev/members-from: {OTHER_ID}"
+    )
     known_sync = only(plan([sized("x")], [live(sized("y"), set_id=OTHER_ID)], sets={OTHER_ID: OTHER.ref}))
     assert known_sync.gate.blocked == f"it belongs to Sync shop/other; {MOVE.format('shop/other')}"
 
