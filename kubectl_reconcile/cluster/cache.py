@@ -49,7 +49,7 @@ class Cache:
     """
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self.client = client
         self.keeps: Callable[[Feed, StoredObject], bool] = lambda _feed, _stored: True
         self._reflectors: dict[Feed, Reflector] = {}
         self._snapshot: CacheSnapshot | None = None
@@ -219,7 +219,7 @@ class Cache:
         if found is None:
             selector = Selector.parse(feed.label_selector)
             contents = FeedContents(feed, selector, keeps=lambda stored: self.keeps(feed, stored))
-            client = self._client.impersonate(feed.user) if feed.user else self._client
+            client = self.client.impersonate(feed.user) if feed.user else self.client
             found = self._reflectors[feed] = Reflector(client, contents, self._publish, self._turned)
             self._snapshot = None
         return found

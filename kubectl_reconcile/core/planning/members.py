@@ -15,6 +15,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import (
+    MEMBERS_FROM,
     MOVED_FROM,
     MOVED_TO,
     SOURCE,
@@ -36,7 +37,7 @@ from kubectl_reconcile.core.objects import (
     place_of,
 )
 from kubectl_reconcile.core.planning.arrangement import DesiredMember, arrange, problem
-from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
+from kubectl_reconcile.core.planning.builder import BEING_DELETED, PlanBuilder, is_going, unreadable
 from kubectl_reconcile.core.planning.kinds import CRD, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance, hash_of
 from kubectl_reconcile.core.rendering.holding import applied, drawn_now, mixtures
@@ -276,6 +277,8 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
             policy=policy,
             adopting=_is_adopted(builder, live),
         )
+        if live is not None and change.is_quiet and is_going(live):
+            change = change.gated(blocked=BEING_DELETED)
     if other:
         blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, each, other))
         return blocked.attributed(foreign=other)
@@ -322,9 +325,14 @@ def _other_set(builder: PlanBuilder, each: DesiredMember, live: Manifest | None)
     other = labels_of(live).get(applyset.PART_OF) if live is not None and builder.inputs.grouped else None
     if other in {None, builder.set_id}:
         return ""
-    origin = each.options.moved_from
-    is_from_there = origin is not None and applyset.applyset_id(origin) == other
+    origin = _origin(builder, each)
+    is_from_there = origin is not None and applyset.set_of(origin) == other
     return "" if is_from_there and origin and _is_given(builder, origin, live or {}) else str(other)
+
+
+def _origin(builder: PlanBuilder, each: DesiredMember) -> ObjectRef | None:
+    """Return the Sync that an object is to come from: its own word, or that of the Sync for all of its objects."""
+    return each.options.moved_from or builder.inputs.sync.members_from
 
 
 def _is_given(builder: PlanBuilder, giver: ObjectRef, live: Manifest) -> bool:
@@ -343,12 +351,17 @@ def _name_of_set(builder: PlanBuilder, set_id: str) -> str:
 
 
 def _belongs_elsewhere(builder: PlanBuilder, each: DesiredMember, other: str) -> str:
-    sync, giver = builder.inputs.memory.sets.get(other), each.options.moved_from
-    if giver is not None and applyset.applyset_id(giver) == other:
+    sync, giver = builder.inputs.memory.sets.get(other), _origin(builder, each)
+    if giver is not None and applyset.set_of(giver) == other:
         own = builder.inputs.sync
+        known = f"Sync {giver.namespace}/{giver.name}, which" if giver.namespace else f"the set {other}, whose Sync"
         return (
-            f"it belongs to Sync {giver.namespace}/{giver.name}, which hasn't released it; "
+            f"it belongs to {known} hasn't released it; "
             f"annotate it there with {MOVED_TO}: {own.namespace}/{own.name}, or remove it there first"
         )
-    origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
-    return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
+    if sync is None:
+        return (
+            f"it belongs to {_name_of_set(builder, other)}, whose Sync isn't seen; if that was renamed or is gone, "
+            f"annotate this object with {MOVED_FROM}, or this Sync with {MEMBERS_FROM}: {other}"
+        )
+    return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {sync.namespace}/{sync.name}, or remove it there first"

@@ -44,6 +44,7 @@ from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.rights.needs import is_binding, role_bound_by
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.ssa.managed_fields import has_failed_at_versions, restated
 from kubectl_reconcile.core.ssa.verdict import FieldChange, confirmed
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, Pacing, patiently
 
@@ -170,7 +171,7 @@ class _DryRun:
         except ApiError as error:
             if isinstance(error, Invalid) and change.op is Op.UPDATE and is_immutable(error.causes):
                 return await self._immutable(change, kind, intent, error)
-            return self._refused(change, error)
+            return await self._restated(change, kind, error) or self._refused(change, error)
         if change.before is not None and not change.takeover and _same(change.before, answer):
             return replace(change, op=Op.UNCHANGED, before=None, after=None, intent=None, fields=(), unsure=False)
         return replace(change, after=answer, fields=_made(change, kind, answer), unsure=False)
@@ -196,6 +197,20 @@ class _DryRun:
         metadata["resourceVersion"] = (await self._client.get(path))["metadata"]["resourceVersion"]
         body = {**(change.after or {}), "metadata": metadata}
         return await self._client.replace(path, body, manager=change.provenance.manager, dry_run=True)
+
+    async def _restated(self, change: Change, kind: Kind, error: ApiError) -> Change | None:
+        """Return a change with its owners restated at its version, where the server failed at theirs and accepts it so."""
+        if change.before is None or not has_failed_at_versions(error.status, error.message):
+            return None
+        again = replace(change, takeover=restated(change.before, kind.gvk.api_version))
+        if not again.takeover:
+            return None
+        path = kind.path(change.ref.namespace, change.ref.name)
+        try:
+            answer: Manifest = await patiently(lambda: self._taken_over(again, path), pace=self.pace)
+        except ApiError as refused:
+            return self._refused(change, refused)
+        return replace(again, after=answer, fields=_made(change, kind, answer), unsure=False)
 
     async def _immutable(self, change: Change, kind: Kind, intent: Manifest, error: Invalid) -> Change:
         if not change.is_child and change.gate.replaceable:

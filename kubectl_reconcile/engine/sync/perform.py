@@ -21,7 +21,7 @@ from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
-from kubectl_reconcile.core.resources.sync import SYNC, Sync
+from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.dry_run import confirm_before_writing, trouble
 from kubectl_reconcile.engine.apply.guarded import patched
@@ -106,17 +106,12 @@ async def _record(client: Client, target: Target, wanted: Contents, *, exact: bo
         return
 
     def marks_for(parent: Manifest) -> Manifest | None:
-        recorded = Contents.recorded(parent)
-        enough = (wanted | _home(target.sync)) == recorded if exact else wanted <= recorded
-        marks = (wanted if exact else wanted | recorded).metadata(target.sync.ref, TOOLING)
+        recorded, ref = Contents.recorded(parent), target.sync.ref
+        marks = (wanted if exact else wanted | recorded).metadata(ref, TOOLING)
+        enough = marks == recorded.metadata(ref, TOOLING) and (recorded.is_detailed or not exact)
         return None if enough and _has(parent, marks) else {"metadata": marks}
 
     target.parent = await patched(client, sync_path(target.sync), target.parent, marks_for)
-
-
-def _home(sync: Sync) -> Contents:
-    """Return what a set contains before it has members: its parent's own namespace."""
-    return Contents(frozenset(), frozenset({sync.namespace}))
 
 
 def _has(parent: Manifest, marks: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.difference import Footing
-from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Modules
+from kubectl_reconcile.core.planning.inputs import Inputs, Memory, Modules
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
@@ -302,8 +302,8 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     wanted = everyone | {gvk for module in below for gvk in module.owns}
     named = {(gvk, namespace or target.sync.default_namespace) for gvk, namespace in pairs}
     feeds += _read_whole(session, modules, named)
-    places = recorded.namespaces | {place for _, place in named}
-    kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, places))
+    holds = recorded | Contents.of(ObjectRef(gvk.group, gvk.kind, place, "") for gvk, place in named)
+    kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, holds))
     return Inputs(
         sync=replace(target.sync, health=session.health_of(target.sync)),
         revision=desired.revision,
@@ -313,7 +313,7 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         modules=Modules(modules, view.ask, ceilings=ceilings()),
         now=now_text(),
         problems=(*desired.problems, *warnings_of(target.source), *_lost_modules(session, asked, kinds, modules)),
-        coverage=Coverage(gather.failures_by_kind(failures), places, gather.unread(failures)),
+        coverage=gather.coverage_of(failures, holds.namespaces, recorded),
         memory=_memory(target, desired, kinds),
         grouped=target.grouped,
         whole=desired.whole,

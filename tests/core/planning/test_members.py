@@ -154,7 +154,10 @@ MOVE = "to move it here, annotate it with reconcile.dev/moved-from: {}, or remov
 def test_an_object_of_another_set_is_left_alone_and_told_how_to_move_it():
     change = only(plan([sized("x")], [live(sized("y"), set_id=OTHER_ID)]))
     assert (change.op, change.provenance.foreign) == (Op.UPDATE, OTHER_ID)
-    assert change.gate.blocked == f"it belongs to {FOREIGN}; {MOVE.format('NAMESPACE/NAME')}"
+    assert change.gate.blocked == (
+        f"it belongs to {FOREIGN}, whose Sync isn't seen; if that was renamed or is gone, "
+        f"annotate this object with reconcile.dev/moved-from, or this Sync with reconcile.dev/members-from: {OTHER_ID}"
+    )
     known_sync = only(plan([sized("x")], [live(sized("y"), set_id=OTHER_ID)], sets={OTHER_ID: OTHER.ref}))
     assert known_sync.gate.blocked == f"it belongs to Sync shop/other; {MOVE.format('shop/other')}"
 
@@ -654,3 +657,13 @@ def test_a_later_wave_waits_for_no_job_that_has_run_and_is_gone():
 def test_a_job_that_is_there_still_is_judged_as_any_other_object():
     made = plan([passing()], [live(service("load", "batch/v1/Job"))], settled=True, kinds=LENIENT)
     assert only(made, "load").op is Op.UPDATE
+
+
+def test_what_is_asked_for_and_being_deleted_is_never_as_it_should_be():
+    going = live(service())
+    going["metadata"]["deletionTimestamp"] = NOW
+    change = only(plan([service()], [going]))
+    assert change.gate.blocked == "it is being deleted; it will be recreated once it is gone"
+    assert not change.is_quiet
+    assert change.provenance.file == "a.yaml"
+    assert only(plan([service()], [live(service())])).is_quiet

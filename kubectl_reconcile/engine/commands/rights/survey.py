@@ -19,7 +19,7 @@ from kubectl_reconcile.core.planning.rights.writes import PlacedRight, grant_com
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.api import sync_requests
-from kubectl_reconcile.engine.commands.rights.needed import members_of
+from kubectl_reconcile.engine.commands.rights.needed import members_of, where_to_look
 from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -92,7 +92,7 @@ def _followed(live: Manifest) -> Sync | None:
 
 async def _state(session: Session, live: Manifest, sync: Sync, *, installed: bool) -> AccountState:
     account, recorded = Account.of(sync), Contents.recorded(live)
-    members = await members_of(session, sync, recorded.kinds, recorded.namespaces)
+    members = [*await members_of(session, sync, recorded.kinds, recorded), *where_to_look(session, recorded)]
     needs = needs_of(RightsInputs(sync, (), {}, members=members))
     held = await Reviewer(session.client, account).review(needs.placed())
     acting = (sync.namespace, Right("", "serviceaccounts", "impersonate", account.name))
