@@ -2,7 +2,8 @@
 
 A server that refuses a Secret may quote what it refuses, and so may a webhook, or our own merge.
 Whatever is said of a Secret passes through here before it reaches an error, an event, a status, a
-log or a terminal: each value, plain or in base64, becomes ``***``, and so does what a decoder quotes.
+log or a terminal: each value becomes ``***`` in whatever spelling it stands there (``core.spellings``), whole, line by line or cut short, and
+so does what a decoder quotes.
 
 Pure: text in, text out.
 """
@@ -17,9 +18,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, annotations_of
+from kubectl_reconcile.core.spellings import places_of
 
 _HIDDEN = "***"
-_SHORT = 4
 _PASSWORD = re.compile(r"^([^/@:]*):[^/]*@")
 _USERINFO = re.compile(r"^[^/?#]*@")
 _TELLING = 8  # what is shorter, as "true", is in sentences that have nothing to do with it
@@ -36,15 +37,16 @@ def redacted(text: str, *manifests: Manifest | None) -> str:
 
 
 def without(text: str, values: Iterable[str]) -> str:
-    """Return *text* without these values.
+    """Return *text* without these values, however they are spelled in it.
 
     A value of up to four characters is hidden where it stands alone: "a" is in every sentence, where it tells nothing.
     """
-    for value in sorted(filter(None, values), key=len, reverse=True):
-        escaped = re.escape(value)
-        pattern = escaped if len(value) > _SHORT else f"(?<![A-Za-z0-9]){escaped}(?![A-Za-z0-9])"
-        text = re.sub(pattern, _HIDDEN, text)
-    return text
+    parts: list[str] = []
+    at = 0
+    for start, end in places_of(text, values):
+        parts += (text[at:start], _HIDDEN)
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 def without_credentials(url: str) -> str:
@@ -100,7 +102,7 @@ def _copied(text: str) -> Iterator[str]:
 
 
 def _spelled(value: Any) -> Iterator[str]:
-    """Yield every leaf as the text that it is, and as the text that it encodes."""
+    """Yield every leaf as the text that it is, and as what it encodes, be that text or not."""
     if isinstance(value, dict):
         for below in value.values():
             yield from _spelled(below)
@@ -109,10 +111,9 @@ def _spelled(value: Any) -> Iterator[str]:
             yield from _spelled(below)
     elif value is not None and (text := str(value)):
         yield text
-        yield base64.b64encode(text.encode()).decode()
         try:
-            decoded = base64.b64decode(text, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError, ValueError):
+            decoded = base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+        except (binascii.Error, ValueError):
             return
         if decoded:
             yield decoded

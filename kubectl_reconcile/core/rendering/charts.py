@@ -8,12 +8,10 @@ Pure.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -218,10 +216,10 @@ def without_values(said: Said, files: Mapping[str, bytes]) -> str:
         (*said.templates, *(data.decode(errors="replace") for path, data in files.items() if _is_public(path)))
     )
     hidden = {
-        spelled
+        part
         for value, is_secret in _leaves(said.values, is_secret=False)
-        for spelled in _spelled(value)
-        if spelled in text and (is_secret or (not _is_harmless(spelled) and spelled not in public))
+        for part in (value, *map(str.strip, value.splitlines()))
+        if is_secret or (not _is_harmless(part) and part not in public)
     }
     return without(text, hidden)
 
@@ -244,11 +242,3 @@ def _leaves(value: Any, *, is_secret: bool) -> Iterator[tuple[str, bool]]:
             yield from _leaves(below, is_secret=is_secret)
     elif value is not None and not isinstance(value, bool):
         yield str(value), is_secret
-
-
-def _spelled(value: str) -> Iterable[str]:
-    """Return a value as templates may write it: in lines of their own, quoted, or in base64."""
-    quoted = json.dumps(value)[1:-1]
-    lines = [line.strip() for line in value.splitlines()]
-    encoded = base64.b64encode(value.encode()).decode()
-    return (each for each in (value, quoted, encoded, *lines) if each.strip())

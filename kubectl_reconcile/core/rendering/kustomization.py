@@ -9,8 +9,6 @@ Pure.
 
 from __future__ import annotations
 
-import base64
-import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -212,19 +210,10 @@ def without_secrets(message: str, files: Mapping[str, bytes]) -> str:
     for path, data in files.items():
         name = posixpath.basename(path)
         if name in KUSTOMIZATIONS:
-            said = without(said, _spelled(_stated_values(path, data, files)))
+            said = without(said, _stated_values(path, data, files))
         elif name.endswith((".yaml", ".yml", ".json")) and b"Secret" in data:
             said = redacted(said, *(each.manifest for each in parse(data, path).manifests))
     return said
-
-
-def _spelled(values: Iterable[str]) -> Iterator[str]:
-    """Yield values as they are, as Go quotes them, in base64, and line by line."""
-    for value in values:
-        for text in (value, *map(str.strip, value.splitlines())):
-            yield text
-            yield json.dumps(text, ensure_ascii=False)[1:-1]
-            yield base64.b64encode(text.encode()).decode()
 
 
 def _stated_values(path: str, data: bytes, files: Mapping[str, bytes]) -> Iterator[str]:

@@ -185,7 +185,7 @@ HIDDEN = {
     "in a list": ({"a": [{"b": SECRET}]}, f"bad: {SECRET}", "bad: ***"),
     "in base64": ({"a": SECRET}, "bad: aHVudGVyMi1odW50ZXIy", "bad: ***"),
     "quoted": ({"a": 'one"two'}, r'bad: "one\"two"', 'bad: "***"'),
-    "in lines": ({"a": "first line\nsecond line"}, "a: |\n  first line\n  second line", "a: |\n  ***\n  ***"),
+    "in lines": ({"a": "first line\nsecond line"}, "a: |\n  first line\n  second line", "a: |\n  ***"),
     "a large number": ({"a": 12345678}, "bad: 12345678", "bad: ***"),
     "a small one": ({"a": 80, "b": True, "c": None}, "bad: 80 true null", "bad: 80 true null"),
     "a small one that is secret": ({"pinToken": 1234}, "bad: 1234", "bad: ***"),

@@ -1,0 +1,273 @@
+"""Spellings: the ways in which a text is written within another one, as servers and libraries quote what they complain of.
+
+Vocabulary: a *reading* of a text is what it says to somebody who undoes one kind of quoting, or several one after the other: escapes
+of Go, JSON, YAML, Python and git, doubled quotes, entities of HTML, percent signs of URLs, base64 wherever it begins, and bytes as
+numbers. Each of its characters knows from where in the text it comes. A reading is *folded*: blanks and what can't be printed are one space, since
+whoever quotes a text may fold its lines, and whoever shows it keeps control characters from a terminal.
+
+Whether a value is in a text is asked of all readings at once, so no spelling has to be foreseen in combination with another.
+
+Pure: text in, places out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+SHORT: Final = 4
+"""Characters: what isn't longer is looked for only where it stands alone, since "a" is in every sentence."""
+
+_CUT: Final = 8
+"""Characters of a value's beginning or end that tell it where a text was cut short."""
+
+_DEEP: Final = ((8 * 1024, 3), (64 * 1024, 2))
+"""Up to how many characters a text is read how often over; longer ones once."""
+
+_MOST_READINGS: Final = 64
+_BREAK: Final = "\ue000"
+_ELLIPSES: Final = ("…", "...")
+
+
+class _Reading(Struct, frozen=True):
+    """A text as somebody reads it, where each character comes from, and whether it was *loose*ly read: by what may be no quoting at all."""
+
+    text: str
+    places: list[tuple[int, int]]
+    loose: bool = False
+
+
+_Meaning = Callable[[re.Match[str]], str | None]
+
+
+def places_of(text: str, values: Iterable[str]) -> list[tuple[int, int]]:
+    """Return where in *text* the *values* stand in any spelling, whole, line by line, or cut short: places in order that don't overlap."""
+    needles = sorted({needle for value in values for needle in _needles(value)}, key=len, reverse=True)
+    if not needles or not text:
+        return []
+    places = {place for reading in _readings(text) for place in _found_in(reading, needles)}
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if joined and start < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+# --- what is looked for ----------------------------------------------------------------------------------------
+
+
+def _needles(value: str) -> Iterator[str]:
+    """Yield what is looked for of a value: all of it, its lines, and of a short one how base64 has it, in which a part can't be told."""
+    whole = _plain(value)
+    if not whole:
+        return
+    yield whole
+    if any("\udc80" <= char <= "\udcff" for char in whole):
+        yield "".join("�" if "\udc80" <= char <= "\udcff" else char for char in whole)
+    if len(whole) <= SHORT:
+        for text in {value, whole}:
+            encoded = base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()
+            yield from {encoded, encoded.rstrip("=")}
+    lines = [line for each in value.splitlines() if (line := _plain(each))]
+    yield from (line for line in lines if len(lines) > 1 and (len(line) > SHORT or line.isalnum()))
+
+
+def _plain(text: str) -> str:
+    """Return a value as readings have it: on one line, without blanks around it."""
+    return " ".join("".join(" " if _is_blank(char) else char for char in text).split())
+
+
+def _is_blank(char: str) -> bool:
+    return char.isspace() or not (char.isprintable() or char == _BREAK or "\udc80" <= char <= "\udcff")
+
+
+# --- where it is found -----------------------------------------------------------------------------------------
+
+
+def _found_in(reading: _Reading, needles: Iterable[str]) -> Iterator[tuple[int, int]]:
+    folded = _folded(reading)
+    for needle in needles:
+        for start, end in _spans(folded, needle):
+            yield folded.places[start][0], folded.places[end - 1][1]
+
+
+def _spans(folded: _Reading, needle: str) -> Iterator[tuple[int, int]]:
+    if len(needle) <= SHORT:
+        if not folded.loose:
+            alone = re.compile(f"(?<![A-Za-z0-9]){re.escape(needle)}(?![A-Za-z0-9])")
+            yield from (match.span() for match in alone.finditer(folded.text))
+        return
+    for start in _each(folded.text, needle):
+        yield start, start + len(needle)
+    if len(needle) > _CUT:
+        yield from _cut(folded.text, needle)
+
+
+def _each(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
+
+
+def _cut(text: str, needle: str) -> Iterator[tuple[int, int]]:
+    """Yield where no more than the beginning of *needle* stands because the text was cut there, or its end.
+
+    An ellipsis tells; where a text just ends, or begins, it takes more of the value, since many a word begins as a value does.
+    """
+    for start in _each(text, needle[:_CUT]):
+        end = start + _CUT
+        while end < len(text) and end - start < len(needle) and text[end] == needle[end - start]:
+            end += 1
+        if text.startswith((_BREAK, *_ELLIPSES), end) or (end == len(text) and end - start > 2 * _CUT):
+            yield start, end
+    for at in _each(text, needle[-_CUT:]):
+        start, end = at, at + _CUT
+        while start > 0 and end - start < len(needle) and text[start - 1] == needle[start - end - 1]:
+            start -= 1
+        if text.endswith((_BREAK, *_ELLIPSES, "…}"), 0, start) or (start == 0 and end - start > 2 * _CUT):
+            yield start, end
+
+
+# --- readings --------------------------------------------------------------------------------------------------
+
+
+def _readings(text: str) -> list[_Reading]:
+    """Return the text as it is, and as it reads once or several times over."""
+    readings = [_Reading(text, [(at, at + 1) for at in range(len(text))])]
+    known = {text}
+    last = readings
+    for _ in range(next((deep for most, deep in _DEEP if len(text) <= most), 1)):
+        fresh: list[_Reading] = []
+        for reading in last:
+            for pattern, meaning, loose in _QUOTINGS:
+                read = _read(reading, pattern, meaning, loose=loose)
+                if read is not None and read.text not in known and len(known) < _MOST_READINGS:
+                    known.add(read.text)
+                    fresh.append(read)
+        readings, last = [*readings, *fresh], fresh
+    return readings
+
+
+def _read(reading: _Reading, pattern: re.Pattern[str], meaning: _Meaning, *, loose: bool) -> _Reading | None:
+    """Return a reading with each match of *pattern* as what it means, None where nothing means anything else."""
+    parts: list[str] = []
+    places: list[tuple[int, int]] = []
+    at = 0
+    for match in pattern.finditer(reading.text):
+        meant = meaning(match)
+        if meant is None or meant == match[0]:
+            continue
+        start, end = match.span()
+        parts += (reading.text[at:start], meant)
+        places += reading.places[at:start]
+        places += [(reading.places[start][0], reading.places[end - 1][1])] * len(meant)
+        at = end
+    if not parts:
+        return None
+    return _Reading("".join([*parts, reading.text[at:]]), places + reading.places[at:], reading.loose or loose)
+
+
+def _folded(reading: _Reading) -> _Reading:
+    text: list[str] = []
+    places: list[tuple[int, int]] = []
+    for char, place in zip(reading.text, reading.places, strict=True):
+        shown = " " if _is_blank(char) else char
+        if shown != " " or not text or text[-1] != " ":
+            text.append(shown)
+            places.append(place)
+    return _Reading("".join(text), places, reading.loose)
+
+
+_LETTERS: Final = {
+    "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0",
+    "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
+}  # fmt: skip
+
+_ESCAPE: Final = re.compile(
+    r"\\(?:u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|u(?P<u>[0-9a-fA-F]{4})|u\{(?P<code>[0-9a-fA-F]{1,6})\}|U(?P<U>[0-9a-fA-F]{8})|x(?P<x>[0-9a-fA-F]{2})"
+    r"|(?P<octal>[0-7]{3})|(?P<letter>[abefnrtv0N_LP])|(?P<fold>\r?\n[ \t]*)|(?P<itself>[^A-Za-z0-9]))"
+)
+_ESCAPED_BYTES: Final = re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\[0-3][0-7]{2})+")
+_ESCAPED_BYTE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{3}))")
+_OTHER_ESCAPE: Final = re.compile(f"{_ESCAPED_BYTES.pattern}|{_ESCAPE.pattern}")
+
+
+def _escaped(match: re.Match[str]) -> str | None:
+    r"""Return what an escape stands for; ``\xe9`` is a character, as in YAML and Python."""
+    if match["high"]:
+        return chr(0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00)
+    if code := match["u"] or match["code"] or match["U"] or match["x"]:
+        number = int(code, 16)
+    elif match["octal"]:
+        number = int(match["octal"], 8)
+    elif match["letter"]:
+        return _LETTERS[match["letter"]]
+    else:
+        return "" if match["fold"] else match["itself"]
+    return chr(number) if number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else None
+
+
+def _escaped_bytes(match: re.Match[str]) -> str | None:
+    r"""Return what an escape stands for; ``\xc3\xa9`` and ``\303\251`` are one character, as in Go and git."""
+    if not _ESCAPED_BYTES.fullmatch(match[0]):
+        return _escaped(match)
+    return _text(bytes(int(x, 16) if x else int(octal, 8) for x, octal in _ESCAPED_BYTE.findall(match[0])))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _percent(match: re.Match[str]) -> str:
+    return " " if match[0] == "+" else _text(bytes.fromhex(match[0].replace("%", "")))
+
+
+def _encoded(match: re.Match[str]) -> str | None:
+    """Return what a run of base64 holds: four readings, since it may begin anywhere in it."""
+    run = re.sub(r"[^A-Za-z0-9+/]", "", match[0].replace("-", "+").replace("_", "/"))
+    meant = []
+    for first in range(4):
+        part = run[first:]
+        part = part[: len(part) - 1] if len(part) % 4 == 1 else part
+        try:
+            meant.append(_text(base64.b64decode(part + "=" * (-len(part) % 4))))
+        except (binascii.Error, ValueError):
+            continue
+    return _BREAK.join(["", *meant, ""])
+
+
+def _numbers(match: re.Match[str]) -> str | None:
+    """Return what bytes say that are written as numbers: as Go prints them, or in hexadecimal."""
+    if match["hex"]:
+        return _text(bytes.fromhex(match["hex"][: len(match["hex"]) // 2 * 2]))
+    numbers = [int(each, 0) for each in re.findall(r"0x[0-9a-fA-F]+|(?<![0-9a-fA-Fx])[1-9]\d*|0(?!x)", match[0])]
+    return _text(bytes(numbers)) if all(number < 256 for number in numbers) else None
+
+
+_QUOTINGS: Final[tuple[tuple[re.Pattern[str], _Meaning, bool], ...]] = (
+    (_ESCAPE, _escaped, False),
+    (_OTHER_ESCAPE, _escaped_bytes, False),
+    (re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,8});"), lambda match: html.unescape(match[0]), False),
+    (re.compile(r"'\\''|'\"'\"'|''"), lambda _: "'", False),
+    (re.compile(r'""'), lambda _: '"', False),
+    (re.compile(r"(?:%[0-9a-fA-F]{2})+"), _percent, False),
+    (re.compile(r"(?:%[0-9a-fA-F]{2})+|\+"), _percent, False),
+    (re.compile(r"[A-Za-z0-9+/_-]{7,}(?:\s+[A-Za-z0-9+/_-]{4,})*={0,2}"), _encoded, True),
+    (
+        re.compile(
+            r"(?<![0-9a-fA-F])(?P<hex>[0-9a-fA-F]{10,})|(?:(?:0x[0-9a-fA-F]{1,2}|\b\d{1,3}\b)(?:[ ,]+|(?=\W|$))){3,}"
+        ),
+        _numbers,
+        True,
+    ),
+)

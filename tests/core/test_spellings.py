@@ -1,0 +1,187 @@
+"""A value of a Secret never shows, however it is spelled, and however spellings are nested: one law over all that we know of."""
+
+import base64
+import html
+import json
+import urllib.parse
+
+import pytest
+import yaml
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from kubectl_reconcile.core.redaction import redacted, without
+from kubectl_reconcile.core.spellings import SHORT
+
+
+def go_quoted(value, *, ascii_only=False):
+    """What ``strconv.Quote`` returns, or ``QuoteToASCII``."""
+    named = {
+        "\a": r"\a",
+        "\b": r"\b",
+        "\f": r"\f",
+        "\n": r"\n",
+        "\r": r"\r",
+        "\t": r"\t",
+        "\v": r"\v",
+        "\\": r"\\",
+        '"': r"\"",
+    }
+    quoted = []
+    for char in value:
+        if char in named:
+            quoted.append(named[char])
+        elif (char.isprintable() and not ascii_only) or " " <= char < "\x7f":
+            quoted.append(char)
+        elif ord(char) < 0x80:
+            quoted.append(f"\\x{ord(char):02x}")
+        else:
+            quoted.append(f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}")
+    return f'"{"".join(quoted)}"'
+
+
+def go_json(value):
+    """What ``json.Marshal`` returns, which escapes HTML."""
+    escapes = {"<": r"\u003c", ">": r"\u003e", "&": r"\u0026", "\u2028": r"\u2028", "\u2029": r"\u2029"}
+    return "".join(escapes.get(char, char) for char in json.dumps(value, ensure_ascii=False))
+
+
+def git_quoted(value):
+    """What git prints of a path that isn't plain."""
+    escapes = {ord("\\"): r"\\", ord('"'): r"\""}
+    return "".join(
+        escapes.get(byte) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}") for byte in value.encode()
+    )
+
+
+def among(before, encode):
+    return lambda value: encode(before + value.encode() + b"!").decode()
+
+
+def unpadded(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+SPELLINGS = {
+    "as it is": str,
+    "Go's %q": go_quoted,
+    "Go's %+q": lambda value: go_quoted(value, ascii_only=True),
+    "JSON": lambda value: json.dumps(value, ensure_ascii=False),
+    "JSON in ASCII": json.dumps,
+    "Go's JSON": go_json,
+    "JSON with solidus": lambda value: json.dumps(value).replace("/", r"\/"),
+    "YAML in double quotes": lambda value: yaml.dump(value, default_style='"', width=20),
+    "YAML in single quotes": lambda value: yaml.dump(value, default_style="'", allow_unicode=True),
+    "YAML's literal": lambda value: yaml.dump({"x": value}, default_style="|", allow_unicode=True),
+    "Python": repr,
+    "Python's bytes": lambda value: repr(value.encode()),
+    "git": git_quoted,
+    "HTML": html.escape,
+    "a URL's path": lambda value: urllib.parse.quote(value, safe=""),
+    "a form": urllib.parse.quote_plus,
+    "a shell": lambda value: value.replace("'", "'\\''"),
+    "base64": lambda value: base64.b64encode(value.encode()).decode(),
+    "base64 of URLs, unpadded": lambda value: unpadded(value.encode()).decode(),
+    "base64 after one byte": among(b"u", base64.b64encode),
+    "base64 after two bytes": among(b"u:", base64.urlsafe_b64encode),
+    "base64 after three bytes": among(b"me:", unpadded),
+    "base64 in lines": lambda value: base64.encodebytes(value.encode()).decode().strip(),
+    "Go's bytes": lambda value: f"[{' '.join(map(str, value.encode()))}]",
+    "Go's bytes as source": lambda value: f"[]byte{{{', '.join(f'0x{byte:x}' for byte in value.encode())}}}",
+    "hexadecimal": lambda value: value.encode().hex(),
+    "on one line": lambda value: " ".join(value.split()),
+}
+NESTED = {name: SPELLINGS[name] for name in ("as it is", "Go's %q", "Go's JSON", "JSON in ASCII", "Python", "base64")}
+
+INK = st.characters(exclude_categories=("C", "Z"))
+values = st.builds(
+    "{}{}{}".format,
+    INK,
+    st.text(st.characters(exclude_categories=("Cs", "Co", "Cn")), min_size=SHORT, max_size=60),
+    INK,
+)
+
+
+def is_hidden(said, spelled, value):
+    """Whether nothing is left between what stands around it but the hiding place, and marks of the quoting."""
+    inner = said.removeprefix("field x: ").removesuffix(" is refused")
+    left = inner.replace("***", "").strip("\"'[](){}|!-x: \n\\nbyte=,")
+    return "***" in inner and value not in said and len(left) <= max(3, len(spelled) // 20)
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+@given(value=values, outer=st.sampled_from(sorted(NESTED)))
+@example(value='hunter2"quoted"value', outer="Go's %q")
+@example(value="-----BEGIN KEY-----\nMIIhunter2linebreak\n-----END KEY-----", outer="as it is")
+@example(value="hunter2\\back\\value", outer="Go's JSON")
+@example(value="hunter2-pässwörd-ünïcode\u0007x", outer="Go's %q")
+@example(value="<&>hunter2 😀 'both' \"kinds\"", outer="Python")
+def test_no_spelling_of_a_value_shows(name, value, outer):
+    assume(len(" ".join("".join(char if char.isprintable() else " " for char in value).split())) > SHORT)
+    spelled = NESTED[outer](SPELLINGS[name](value))
+    said = without(f"field x: {spelled} is refused", [value])
+    assert said.startswith("field x: ")
+    assert said.endswith(" is refused")
+    assert is_hidden(said, spelled, value), said
+
+
+@given(values)
+def test_each_line_of_a_value_is_hidden_by_itself(value):
+    for line in (f"first-of-two:{value}", f"{value}:of-three"):
+        [single, *_] = line.splitlines()
+        said = without(f"line 7: {go_quoted(single)}", [f"{line}\nand another line"])
+        assert single.strip() not in said or len(single.strip()) <= SHORT
+
+
+CUT = {
+    "at its end": ("denied: hunter2-horse-bat…", "denied: ***…"),
+    "by dots": ('denied: "hunter2-horse-bat..."', 'denied: "***..."'),
+    "by the text's end": ("denied: hunter2-horse-bat", "denied: ***"),
+    "at its beginning": ("…horse-battery-staple", "…***"),
+    "in base64": (f"denied: {base64.b64encode(b'hunter2-horse-battery')[:-4].decode()}…", "denied: ***…"),
+    "nowhere: another word begins so": ("hunter2-hotel isn't there", "hunter2-hotel isn't there"),
+}
+
+
+@pytest.mark.parametrize(("said", "shown"), CUT.values(), ids=CUT)
+def test_a_value_that_was_cut_short_is_hidden(said, shown):
+    assert without(said, ["hunter2-horse-battery-staple"]) == shown
+
+
+BYTES = bytes(range(0x80, 0xA0)) + b"key"
+SAID_OF_BYTES = {
+    "base64": base64.b64encode(BYTES).decode(),
+    "Go's %q": '"' + "".join(f"\\x{byte:02x}" for byte in BYTES) + '"',
+    "Go's %v": f"[{' '.join(map(str, BYTES))}]",
+    "hexadecimal": BYTES.hex(),
+}
+
+
+@pytest.mark.parametrize("said", SAID_OF_BYTES.values(), ids=SAID_OF_BYTES)
+def test_bytes_that_are_no_text_are_hidden_too(said):
+    secret = {"kind": "Secret", "data": {"key": base64.b64encode(BYTES).decode()}}
+    assert redacted(f"refused: {said}", secret).strip('"[]') == "refused: ***" or "***" in redacted(said, secret)
+    assert said.strip('"[]') not in redacted(f"refused: {said}", secret)
+
+
+WORDS = (
+    'Service "web" is invalid: spec.externalName: Invalid value: "a_b": must consist of lower case characters',
+    'admission webhook "policy.example.com" denied the request: /var/lib/data isn\'t allowed',
+    "can't reach https://kubernetes.default.svc:443/api/v1/namespaces/team-a/secrets?limit=500",
+)
+
+
+@pytest.mark.parametrize("said", WORDS)
+@given(values)
+def test_what_has_nothing_of_a_value_stays_as_it_is(said, value):
+    lines = [line.strip() for line in value.splitlines()] + [value.strip()]
+    assume(not any(line and line in said for line in lines))
+    assume(
+        " ".join(value.split()) not in said and not any(said.startswith(line[-8:]) for line in lines if len(line) > 8)
+    )
+    assume(all(len(line) > SHORT for line in lines))
+    assert without(said, [value]) == said
+
+
+def test_text_that_is_quoted_without_end_is_read_in_bounded_time():
+    assert "hunter2" not in without("\\" * 5000 + '"%25%25&amp;amp;' * 200 + "hunter2-value" * 50, ["hunter2-value"])
