@@ -85,7 +85,7 @@ class EtcdBackup:
         children = tuple(_children(cr, spec, runs, owned, ctx))
         untouched = untouched_in(children)
         if what.begin:
-            children += (job(spec, ctx, what.slot, target),)
+            children += (job(spec, ctx, what.slot, target, runs),)
         return Outcome(
             children=children,
             untouched=untouched,
@@ -131,7 +131,7 @@ def _target(cr: Manifest, spec: BackupSpec, owned: Owned) -> tuple[BackupTarget,
     scheme, namespace = "https" if tls else "http", cr["metadata"].get("namespace") or ""
     service = of_cluster.name()
     hosts = (f"{scheme}://{pod}.{service}.{namespace}.svc:{_CLIENT_PORT}" for pod in pods)
-    return BackupTarget(tuple(hosts), secret), None
+    return BackupTarget(tuple(hosts), secret, str(cluster["metadata"].get("uid") or "")), None
 
 
 def _pods_of(cluster: Manifest) -> list[str]:

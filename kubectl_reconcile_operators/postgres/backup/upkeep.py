@@ -68,9 +68,9 @@ def backups_of(spec: MyDatabaseSpec, s: DatabaseState, cr: Manifest, owned: Owne
     begun: tuple[Manifest, ...] = ()
     at_rest = obstacle is None and all(run.progress.has_ended for run in runs)
     if asked and not answered and at_rest:
-        begun = (backup_job(spec, wanted, ctx, wished_name(ctx, asked), _source(s, ctx), slot=""),)
+        begun = (backup_job(spec, wanted, ctx, wished_name(ctx, asked), _source(s, ctx), runs, slot=""),)
     elif what.begin:
-        begun = (backup_job(spec, wanted, ctx, job_name(ctx, what.slot), _source(s, ctx), slot=what.slot),)
+        begun = (backup_job(spec, wanted, ctx, job_name(ctx, what.slot), _source(s, ctx), runs, slot=what.slot),)
     return BackupRound(
         (*left, *jobs, *begun),
         _status(cr, wanted, runs, what) | ({"backupAnswered": answered} if answered else {}),
