@@ -58,6 +58,7 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
     try:
         _check_children(module, outcome)
         _check_order(module, outcome)
+        _check_dropped(module, outcome)
         _check_actions(module, outcome)
         json.dumps([outcome.children, outcome.status], allow_nan=False)
     except ModuleError:
@@ -116,6 +117,11 @@ def _check_order(module: Module, outcome: Outcome) -> None:
         if late := [key for key in outcome.after.get(key_of(child), ()) if key not in seen]:
             raise ModuleError(module.name, f"{key_of(child)} comes after {late[0]}, which must be listed before it")
         seen.add(key_of(child))
+
+
+def _check_dropped(module: Module, outcome: Outcome) -> None:
+    if wanted := {*outcome.dropped} & {*map(key_of, outcome.children)}:
+        raise ModuleError(module.name, f"drops {min(wanted)}, which is also one of its children")
 
 
 def _check_actions(module: Module, outcome: Outcome) -> None:

@@ -53,6 +53,7 @@ class Outcome(Struct, frozen=True):
     *untouched* are children (by `key_of`) that stay as they are; *recreated* are kinds whose
     children are deleted and recreated rather than changed. *finalized* is for ``finalize``: nothing
     is left to do, and the CR may be deleted. Children in *released* (by `key_of`) then stay, without an owner.
+    *dropped* are children (by `key_of`) that the module `Keeps` and wants no longer: nothing else deletes one.
     *warnings* are sentences for previews: parts of the spec that aren't carried out although the rest is.
     *urgent* says that somebody is waiting for the next step, so that the next call isn't delayed because the last ones wrote.
     """
@@ -70,6 +71,7 @@ class Outcome(Struct, frozen=True):
     released: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     urgent: bool = False
+    dropped: tuple[str, ...] = ()
 
 
 def as_tree(outcome: Outcome) -> dict[str, Any]:

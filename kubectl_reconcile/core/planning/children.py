@@ -38,6 +38,7 @@ from kubectl_reconcile.core.objects import (
     number_of,
 )
 from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
+from kubectl_reconcile.core.planning.endings.kept import free, freed, to_be_freed, unwanted
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.module_call import (
     BY_DAEMON,
@@ -108,6 +109,10 @@ def _goes_by_itself(builder: PlanBuilder, parent: Parent) -> bool:
         return True
     if not MemberOptions.of(parent.cr).abandoned:
         return False
+    bound = to_be_freed(parent, children_of(builder.inputs.live, parent.cr))
+    free(builder, parent, bound, (), parent.place(_CHILDREN))
+    if bound:
+        return True
     _engine_action(
         builder, parent, REMOVE_FINALIZER, "allow its deletion without cleaning up outside, as its annotation says", 1
     )
@@ -127,16 +132,20 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
     family = _ChildrenPlan(builder, parent, outcome)
     released = outcome.released if parent.is_going else ()
     wanted = [
-        adopt_child(child, parent.cr, module, released=key_of(child) in released)
+        adopt_child(child, parent.cr, module, released=key_of(child) in released or module.holds(parent.cr, child))
         for child in outcome.children
         if family.may_have(child)
     ]
     for child in wanted:
         family.add(child)
-    pruned = () if outcome.keep_children else tuple(_prune(builder, parent, owned, wanted))
+    bound = to_be_freed(parent, owned)
+    going = () if outcome.keep_children else tuple(unwanted(builder, parent, owned, bound, outcome.dropped))
+    pruned = tuple(_prune(builder, parent, going, wanted))
+    planned = {*family.refs, *(each.ref for each in pruned)}
+    free(builder, parent, bound, planned, parent.place(_CHILDREN))
     idle, asked = _actions(builder, parent, outcome.actions)
     if parent.is_going:
-        gone = not pruned and not family.pending and idle
+        gone = not pruned and not bound and not family.pending and idle
         if outcome.finalized and gone and all(each.ref in family.refs for each in owned if _is_ours(each, parent)):
             _engine_action(
                 builder,
@@ -236,7 +245,7 @@ class _ChildrenPlan(Struct):
         if why := self.builder.inputs.lookups.unreadable.get(ref):
             return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants, gate=unreadable(why))
         if live is not None and key_of(child) in outcome.untouched:
-            return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants)
+            return freed(self.builder, parent, ref, live) or Change(ref, Op.UNCHANGED, kind, provenance=parent.wants)
         change = self.builder.judge(ref, kind, child, live, rules=_RULES, provenance=parent.wants)
         if live is not None and (why := _not_ours(live, child, parent)):
             return replace(change, op=Op.UPDATE).gated(blocked=why)
