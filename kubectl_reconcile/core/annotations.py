@@ -187,7 +187,7 @@ TABLE: Final = (
     Row(APPROVED_PLAN, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "the approval hash of a plan",
         "Approve what is held."),
     Row(PINNED_FROM, Place.ANNOTATION, "Syncs", WrittenBy.CLI, 'JSON, as in `{"branch": "main"}`',
-        "What the Sync followed before `rollback` pinned it to a commit. `resume` restores it."),
+        "What the Sync followed, and said of its chart, before `rollback` pinned it to a commit. `resume` restores it."),
     Row(PUSHED_AT, Place.ANNOTATION, "Syncs", WrittenBy.DAEMON, "any new value",
         "A webhook reported a push. The replica that works on the Sync checks the repository at once."),
     Row(PRUNE_FINALIZER, Place.FINALIZER, "Syncs with `deletionPolicy: Prune`", WrittenBy.DAEMON, "",
