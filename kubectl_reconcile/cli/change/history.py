@@ -202,10 +202,10 @@ async def _pinned(session: Session, *, prepared: _Prepared) -> str:
 
 
 async def _restored(session: Session, *, prepared: _Prepared) -> str:
-    made, branch = await engine.restore(session, prepared.live, prepared.sha)
+    made, branch = await engine.restore(session, prepared.live, prepared.state)
     if suspend_resume.is_pinned(prepared.live):
         await suspend_resume.resume(session.client, prepared.live)
     path = map_at(prepared.live, "spec", "source", "git").get("path", ".")
     if not made:
-        return f"{path} on branch {branch} is the same as at {prepared.sha[:7]}; nothing to commit"
-    return f"pushed {made[:7]} to {branch}: {path} is as it was at {prepared.sha[:7]}"
+        return f"{path} on branch {branch} is the same as at {prepared.state.revision[:7]}; nothing to commit"
+    return f"pushed {made[:7]} to {branch}: {path} is as it was at {prepared.state.revision[:7]}"

@@ -30,7 +30,9 @@ from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.planning.rights.needs import is_binding, role_bound_by
 
 _LIMITS: Final = frozenset({GroupKind("", "LimitRange"), GroupKind("", "ResourceQuota")})
-_MISSING: Final = re.compile(r"not found|was found|no such|(?:does not|doesn't) exist|unknown|not registered", re.IGNORECASE)
+_MISSING: Final = re.compile(
+    r"not found|was found|no such|(?:does not|doesn't) exist|unknown|not registered", re.IGNORECASE
+)
 _STANDARD: Final = "violates PodSecurity"
 _ACCOUNT: Final = "system:serviceaccount:"
 

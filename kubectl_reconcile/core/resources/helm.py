@@ -154,7 +154,6 @@ class HelmSpec(Struct, frozen=True):
             lookup=_one_of(LookupPolicy, "lookup", fields.get("lookup", LookupPolicy.EMPTY)),
         )  # fmt: skip
 
-
     def told(self) -> dict[str, Any]:
         """Return it in its wire form, without what is as it would be anyway."""
         chart = self.chart

@@ -144,7 +144,11 @@ async def resolve(session: Session, live: Manifest, text: str) -> EarlierState:
 def _row_called(live: Manifest, text: str) -> Manifest | None:
     """Return the newest row of the history that *text* means, one of another state than the newest where there is one; None where it means several commits, or none."""
     rows = _rows(live)
-    of_chart = [row for row in rows if text in {row.get("chart"), str(row.get("chart") or "").partition(" ")[2]} and row.get("chart")]
+    of_chart = [
+        row
+        for row in rows
+        if text in {row.get("chart"), str(row.get("chart") or "").partition(" ")[2]} and row.get("chart")
+    ]
     of_commit = [row for row in rows if len(text) >= _LEAST_DIGITS and str(row.get("revision") or "").startswith(text)]
     if not of_chart and len({row["revision"] for row in of_commit}) != 1:
         return None
@@ -205,7 +209,9 @@ async def restore(session: Session, live: Manifest, state: EarlierState) -> tupl
     sha = state.revision
     if state.helm is not None:
         message = f"{sync.name} said something else of its chart then (spec.source.helm), which no commit to its repository changes"
-        raise SourceError(SourceFault.REFUSED, message, "roll back without --commit, or change the Sync where it comes from")
+        raise SourceError(
+            SourceFault.REFUSED, message, "roll back without --commit, or change the Sync where it comes from"
+        )
     ref = suspend_resume.followed_before(live) if suspend_resume.is_pinned(live) else suspend_resume.ref_of(live)
     if ref.get("tag") or ref.get("commit"):
         message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't change"

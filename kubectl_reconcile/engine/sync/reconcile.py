@@ -334,7 +334,10 @@ def _lost_modules(
     lost = session.modules.lost() if modules else []
     if not any(gvk not in modules and (kind := kinds.get(gvk)) and kind.custom for gvk in asked if lost):
         return []
-    return [Problem("modules", 0, f"{each.why}; which kinds it is for isn't known", each.hint, in_source=False) for each in lost]
+    return [
+        Problem("modules", 0, f"{each.why}; which kinds it is for isn't known", each.hint, in_source=False)
+        for each in lost
+    ]
 
 
 def _read_whole(
@@ -397,7 +400,7 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
     return bases
 
 
-def _helm(target: Target) -> Mapping[str, Any]:
+def _helm(target: Target) -> Manifest:
     return target.sync.git.helm.told() if target.sync.git else {}
 
 

@@ -83,7 +83,11 @@ def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
         pinned(version="1.3.0", digest=digest(new))
         shown = plugin("diff", "shop")
         assert (shown.status, "# chart web 1.2.3 → 1.3.0" in shown.out) == (1, True), shown.err
-        reasons = [field["reason"] for each in json.loads(plugin("diff", "shop", "-o", "json").out)["changes"] for field in each["fields"]]
+        reasons = [
+            field["reason"]
+            for each in json.loads(plugin("diff", "shop", "-o", "json").out)["changes"]
+            for field in each["fields"]
+        ]
         assert set(reasons) == {"git"}
         cluster.edit("Sync", "shop", {"spec": {"suspend": False}})
         eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "blue", "the new version is applied")
