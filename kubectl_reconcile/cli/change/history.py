@@ -198,7 +198,7 @@ async def _pinned(session: Session, *, prepared: _Prepared) -> str:
     before, name = suspend_resume.ref_text(suspend_resume.followed_before(after)), live["metadata"]["name"]
     place = f"{live['metadata']['namespace']}/{name}"
     again = f"kubectl reconcile resume {name} -n {live['metadata']['namespace']}"
-    return f"{place} is pinned to {prepared.state}; to follow {before} again: {again}"
+    return f"{place} is pinned to commit {prepared.state}; to follow {before} again: {again}"
 
 
 async def _restored(session: Session, *, prepared: _Prepared) -> str:

@@ -115,7 +115,7 @@ class EarlierState(Struct, frozen=True):
         """Return it as people say it."""
         chart = (self.helm or {}).get("chart") or {}
         said = f", chart {chart['name']} {chart['version']}" if chart else ", with the settings of its chart of then"
-        return f"commit {self.revision[:7]}{said if self.helm is not None else ''}"
+        return f"{self.revision[:7]}{said if self.helm is not None else ''}"
 
 
 async def resolve(session: Session, live: Manifest, text: str) -> EarlierState:
