@@ -29,7 +29,7 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
 )
 from kubectl_reconcile.cluster.feed import Event, EventKind, Feed, FeedContents
-from kubectl_reconcile.cluster.reflector import Reflector
+from kubectl_reconcile.cluster.reflector import Reflector, fails_by_itself
 from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.cluster.store import CacheSnapshot, FeedView, StoredObject
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
@@ -111,15 +111,11 @@ class Cache:
         chosen = tuple(self._reflectors.values() if feeds is None else (self._reflectors[feed] for feed in feeds))
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not all(reflector.settled or self._fails_alone(reflector) for reflector in chosen):
+                while not all(
+                    reflector.settled or _fails_alone(reflector, self._reflectors.values()) for reflector in chosen
+                ):
                     await self._turn.wait()
         return all(reflector.synced for reflector in chosen)
-
-    def _fails_alone(self, reflector: Reflector) -> bool:
-        """Tell whether a feed fails for a reason that isn't the server's as a whole: those of other kinds are kept up to date."""
-        return reflector.fails_by_itself and any(
-            other.synced and other.contents.gvk != reflector.contents.gvk for other in self._reflectors.values()
-        )
 
     def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
         """Call *callback* with every change of an object from now on; return what ends that."""
@@ -234,3 +230,10 @@ def _call(callback: Callable[..., None], *arguments: Any) -> None:
         callback(*arguments)
     except Exception:  # noqa: BLE001 - it may be any, and the feed must go on
         _LOG.exception("subscriber failed")
+
+
+def _fails_alone(reflector: Reflector, others: Iterable[Reflector]) -> bool:
+    """Tell whether a feed fails for a reason that isn't the server's as a whole: those of other kinds are kept up to date."""
+    return fails_by_itself(reflector) and any(
+        other.synced and other.contents.gvk != reflector.contents.gvk for other in others
+    )

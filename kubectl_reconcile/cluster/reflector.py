@@ -88,11 +88,6 @@ class Reflector(Struct, eq=False):
         return self.synced or (isinstance(self.failure, _LASTING) and not self.asked)
 
     @property
-    def fails_by_itself(self) -> bool:
-        """Whether the server answered, and said that it can't serve this."""
-        return isinstance(self.failure, ServerError) and not self.asked
-
-    @property
     def feed(self) -> Feed:
         """What it holds."""
         return self.contents.feed
@@ -283,6 +278,11 @@ class Reflector(Struct, eq=False):
         if always or self.failure is not None:
             self.failure = None
             self.turned()
+
+
+def fails_by_itself(reflector: Reflector) -> bool:
+    """Tell whether the server answered, since somebody asked last, and said that it can't serve this feed."""
+    return isinstance(reflector.failure, ServerError) and not reflector.asked
 
 
 def _by_ref(page: Iterable[Manifest], contents: FeedContents) -> dict[ObjectRef, StoredObject]:

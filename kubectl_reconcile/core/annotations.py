@@ -191,7 +191,7 @@ TABLE: Final = (
     Row(APPROVED_PLAN, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "the approval hash of a plan",
         "Approve what is held."),
     Row(PINNED_FROM, Place.ANNOTATION, "Syncs", WrittenBy.CLI, 'JSON, as in `{"branch": "main"}`',
-        "What the Sync followed before `rollback` pinned it to a commit. `resume` restores it."),
+        "What the Sync followed, and said of its chart, before `rollback` pinned it to a commit. `resume` restores it."),
     Row(MEMBER_NAMESPACES, Place.ANNOTATION, "Syncs", WrittenBy.PROGRAM, "`Kind.group=NAMESPACE,NAMESPACE`, separated by `;`",
         "In which namespaces the Sync has members of a kind, if not in all that it has members in."),
     Row(PUSHED_AT, Place.ANNOTATION, "Syncs", WrittenBy.DAEMON, "any new value",

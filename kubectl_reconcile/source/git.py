@@ -24,6 +24,7 @@ from pathlib import Path
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.cloned.entries import Entry
 from kubectl_reconcile.source.cloned.folders import CommitFolders
 from kubectl_reconcile.source.cloned.objects import Place
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -34,7 +35,6 @@ from kubectl_reconcile.source.remote import Credentials, Repository, check_path
 from kubectl_reconcile.source.render.trees import CommitTree
 from kubectl_reconcile.source.server_refs import Ref, RefKind
 from kubectl_reconcile.source.tree import (
-    Entry,
     ListedFiles,
     blobs_at,
     commit_of,

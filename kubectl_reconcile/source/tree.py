@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,6 +45,7 @@ from kubectl_reconcile.source.cloned.folders import (
 )
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, IgnoreTexts, raising, too_much
+
 
 class ListedFiles(Struct, frozen=True):
     """The *revision* of a commit at a path, and what those of others are told by: the folder that is there, and ignore files *above* it.
@@ -364,9 +364,7 @@ def _select(
         seen = inside(path, root)
         chosen = path == root or is_manifest_path(seen)
         if mode in {LINK_MODE, SUBMODULE_MODE}:
-            chosen = chosen or (
-                "." not in seen.rpartition("/")[2] and not seen.startswith(".") and "/." not in seen
-            )
+            chosen = chosen or ("." not in seen.rpartition("/")[2] and not seen.startswith(".") and "/." not in seen)
         if not chosen or ignore.matches(path):
             continue
         if not path.isprintable():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -35,10 +34,12 @@ def content_of(file: Path, most: int) -> bytes:
 
 
 def too_much_in(where: str, what: str, name: str) -> SourceError:
+    """Return the error that there is too much of something in a folder, and the setting that allows more."""
     return too_much(where, what, "give a folder in it", f"set {variable(CEILINGS[name].flag)} to more")
 
 
 def not_there(location: Path, error: Exception) -> SourceError:
+    """Return the error that a folder or file can't be read."""
     why = getattr(error, "strerror", None) or str(error)
     fault = (
         SourceFault.NO_SUCH_PATH
@@ -49,6 +50,8 @@ def not_there(location: Path, error: Exception) -> SourceError:
 
 
 class FoundFiles(Struct):
+    """What a walk has found: files by the paths that revisions give them, problems, and renderers' files, whose folders are *unrendered*."""
+
     files: dict[str, Path] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renderers: list[str] = field(default_factory=list)

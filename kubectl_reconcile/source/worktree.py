@@ -18,28 +18,24 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.files import (
-    IGNORE_FILE,
-    MOST_IGNORE_BYTES,
     SourceIgnore,
-    is_manifest_path,
     is_renderer_path,
-    without_unrendered,
 )
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
-from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, IgnoreTexts, too_much, variable
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import check_path
 from kubectl_reconcile.source.render.reach import reached_from, root_of
 from kubectl_reconcile.source.render.trees import FolderTree
@@ -275,5 +271,3 @@ class _Stamp(Struct, frozen=True):
 
 def _blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
-
-

@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 def advice_on_rest(change: Change) -> str:
-    """Return what of dropped maps is left, whose it is, and how it goes; empty where nothing is."""
+    """Return what of dropped maps is left, its owner, and how it goes; empty where nothing is."""
     return "; ".join(_sentence(change, path) for path in _left(change))
 
 
@@ -35,7 +35,11 @@ def _left(change: Change) -> Iterator[FieldPath]:
     for field in change.fields:
         above = (FieldPath(field.path[:depth]) for depth in range(2, len(field.path)) if field.op == "remove")
         dropped = next((path for path in above if value_at(change.intent, path, root) is ABSENT), None)
-        if dropped is not None and dropped not in told and value_at(change.after, dropped, root) not in (ABSENT, None, {}):
+        if (
+            dropped is not None
+            and dropped not in told
+            and value_at(change.after, dropped, root) not in (ABSENT, None, {})
+        ):
             told.add(dropped)
             yield dropped
 

@@ -30,12 +30,14 @@ from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.planning.rights.needs import is_binding, role_bound_by
 
 _LIMITS: Final = frozenset({GroupKind("", "LimitRange"), GroupKind("", "ResourceQuota")})
-_MISSING: Final = re.compile(r"not found|was found|no such|(?:does not|doesn't) exist|unknown|not registered", re.IGNORECASE)
+_MISSING: Final = re.compile(
+    r"not found|was found|no such|(?:does not|doesn't) exist|unknown|not registered", re.IGNORECASE
+)
 _STANDARD: Final = "violates PodSecurity"
 _ACCOUNT: Final = "system:serviceaccount:"
 
 
-class Refused(Struct, frozen=True):
+class TrialRefusal(Struct, frozen=True):
     """What the server said: its *message*, whether it *lacks_rights*, and which *user* lacks them, where that was said."""
 
     message: str
@@ -61,11 +63,11 @@ class MadeBefore(Struct, frozen=True):
                     rulers.append(each)
         return cls(by_name, tuple(rulers))
 
-    def explains(self, change: Change, refused: Refused) -> bool:
+    def explains(self, change: Change, refused: TrialRefusal) -> bool:
         """Tell whether *change* was refused only for what is made before it."""
         return any(True for _ in self._reasons(change, refused))
 
-    def _reasons(self, change: Change, refused: Refused) -> Iterator[ObjectRef]:
+    def _reasons(self, change: Change, refused: TrialRefusal) -> Iterator[ObjectRef]:
         for name in _words(refused.message) & self._by_name.keys() if _MISSING.search(refused.message) else ():
             yield from (
                 each.ref for each in self._by_name[name] if _is_before(each, change) and _names_kind(refused, each)
@@ -76,7 +78,7 @@ class MadeBefore(Struct, frozen=True):
             if _is_before(each, change) and not refused.lacks_rights and _rules(each, change, refused.message):
                 yield each.ref
 
-    def _of_rights(self, change: Change, refused: Refused) -> Iterator[ObjectRef]:
+    def _of_rights(self, change: Change, refused: TrialRefusal) -> Iterator[ObjectRef]:
         """Yield the role that *change* binds, whose rights will be others, and the bindings that give the user more."""
         role = role_bound_by(change.ref, change.intent or {}) if is_binding(change.ref) else None
         if role is not None:
@@ -97,7 +99,7 @@ def _is_before(made: Change, change: Change) -> bool:
     return made.gate.wave < change.gate.wave or made.ref in change.gate.needs or made.ref == change.provenance.owner
 
 
-def _names_kind(refused: Refused, made: Change) -> bool:
+def _names_kind(refused: TrialRefusal, made: Change) -> bool:
     """Tell whether a message speaks of the kind of what is made."""
     message, kind = refused.message.lower(), made.ref.kind.lower()
     plural = made.kind.plural if made.kind else kind

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Manifest, mapping_of, number_of
 
-
 AWAITING: Final = "AwaitingApproval"
 """The condition of a custom resource that says which action of its module waits for a person."""
 

@@ -34,7 +34,7 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
 )
 from kubectl_reconcile.core.apply.left_behind import advice_on_rest
-from kubectl_reconcile.core.apply.made_before import MadeBefore, Refused
+from kubectl_reconcile.core.apply.made_before import MadeBefore, TrialRefusal
 from kubectl_reconcile.core.apply.replace import advice_of, is_immutable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
@@ -251,9 +251,9 @@ class _DryRun:
         return _refused(change, error)
 
 
-def _said(error: ApiError) -> Refused:
+def _said(error: ApiError) -> TrialRefusal:
     lacks_rights = isinstance(error, Forbidden) and error.is_for_lack_of_rights
-    return Refused(error.message, lacks_rights, error.user if isinstance(error, Forbidden) else "")
+    return TrialRefusal(error.message, lacks_rights, error.user if isinstance(error, Forbidden) else "")
 
 
 def _refused(change: Change, error: ApiError) -> Change:

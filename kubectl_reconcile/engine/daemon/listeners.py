@@ -172,17 +172,20 @@ class EventListener(Struct, frozen=True):
                 await self._judged(item, what)
             case on.AnnotationRenamed(sentence=sentence):
                 await self._warn(item, "AnnotationRenamed", sentence, "Read")
-            case CrApplied(faults=faults, awaiting=awaiting):
-                for fault in faults:
-                    await self._warn(item, "ReconcileFailed", fault, "Reconcile")
-                if awaiting:
-                    await self._say(item, AWAITING, awaiting, "Act")
+            case CrApplied():
+                await self._reconciled(item, what)
             case CrFailed(message=message):
                 await self._warn(item, "ReconcileFailed", message, "Reconcile")
             case RemovalEnding(report=Report(reason=ConditionReason.UNDELETABLE, message=message)):
                 await self._warn(item, ConditionReason.UNDELETABLE.value, message, "Delete")
             case ContentionBegun(contention=contention):
                 await self._warn(item, CONTENDED, f"{contention}; it is left alone for a while", "Apply")
+
+    async def _reconciled(self, item: ObjectRef, what: CrApplied) -> None:
+        for fault in what.faults:
+            await self._warn(item, "ReconcileFailed", fault, "Reconcile")
+        if what.awaiting:
+            await self._say(item, AWAITING, what.awaiting, "Act")
 
     async def _judged(self, item: ObjectRef, found: on.HealthChanged) -> None:
         if found.reason == "Failed":

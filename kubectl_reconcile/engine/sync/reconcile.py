@@ -34,7 +34,7 @@ from kubectl_reconcile.core.rendering.holding import is_to_be_drawn
 from kubectl_reconcile.core.rendering.lookups import about
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Values, substituted
 from kubectl_reconcile.core.resources.applyset import Contents
-from kubectl_reconcile.core.resources.history import current_of
+from kubectl_reconcile.core.resources.history import current_of, is_of_other_settings
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
@@ -334,7 +334,10 @@ def _lost_modules(
     lost = session.modules.lost() if modules else []
     if not any(gvk not in modules and (kind := kinds.get(gvk)) and kind.custom for gvk in asked if lost):
         return []
-    return [Problem("modules", 0, f"{each.why}; which kinds it is for isn't known", each.hint, in_source=False) for each in lost]
+    return [
+        Problem("modules", 0, f"{each.why}; which kinds it is for isn't known", each.hint, in_source=False)
+        for each in lost
+    ]
 
 
 def _read_whole(
@@ -372,7 +375,10 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
     """Return what finds the manifests applied last of the objects that a plan updates; they tell git from drift."""
 
     async def bases(made: Plan) -> Inputs | None:
-        applied = map_at(target.parent or {}, "status").get("lastAppliedRevision", "")
+        status = map_at(target.parent or {}, "status")
+        applied = status.get("lastAppliedRevision", "")
+        if inputs.revision.is_chart and is_of_other_settings(current_of(maps_in(status.get("history"))), _helm(target)):
+            return None  # what it was rendered to then can't be told from a commit
         history = getattr(target.source, "read_at", None)
         updates = [
             change
@@ -392,6 +398,10 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
         return inputs.remembering(bases=found)
 
     return bases
+
+
+def _helm(target: Target) -> Manifest:
+    return target.sync.git.helm.told() if target.sync.git else {}
 
 
 def _manifests_at(

@@ -10,7 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, MOST_LINK_BYTES, EntryKind, Tree, TreeEntry, resolved
+from kubectl_reconcile.core.manifests.tree import (
+    ABSENT,
+    FOLDER,
+    LINK,
+    MOST_LINK_BYTES,
+    EntryKind,
+    Tree,
+    TreeEntry,
+    resolved,
+)
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.folders import FOLDER_MODE, LINK_MODE, SUBMODULE_MODE, CommitFolders
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -145,7 +154,7 @@ class FolderTree:
         return self._file(place) if stat.S_ISREG(mode) else (ABSENT, b"")
 
     def _is_there(self, path: str) -> bool:
-        """Tell whether something is at *path*, be it a link."""
+        """Tell whether something is at *path*, a link included."""
         return os.path.lexists(self._root / path)
 
     def _link_at(self, path: str) -> str | None:
@@ -166,7 +175,7 @@ class FolderTree:
 def link_text(place: Path) -> str | None:
     """Return what a link says, nothing of one that says too much; None where no link is."""
     try:
-        text = os.readlink(place)
+        text = str(place.readlink())
     except (OSError, ValueError):
         return None
     return text if len(os.fsencode(text)) <= MOST_LINK_BYTES else ""

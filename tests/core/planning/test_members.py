@@ -91,7 +91,10 @@ def test_a_hook_that_never_runs_here_leaves_the_member_of_its_name_alone():
 
 
 def test_a_hook_that_never_runs_here_is_never_deleted_either():
-    assert plan([noted_by_helm(service(), hook="pre-delete"), service("other")], [live(service())]).changes[0].ref.name != "web"
+    assert (
+        plan([noted_by_helm(service(), hook="pre-delete"), service("other")], [live(service())]).changes[0].ref.name
+        != "web"
+    )
 
 
 def test_a_job_that_runs_and_a_member_of_its_name_are_both_left_alone():

@@ -65,9 +65,7 @@ def broken_kind(module_sandbox, binaries):
     kubectl.apply(CRD)
     kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/broken.example.org", "crd/syncs.reconcile.dev")
     kubectl.apply({**broken("v1"), "metadata": {"name": "one", "namespace": "default"}})
-    kubectl(
-        "patch", "crd", "broken.example.org", "--type=merge", "-p", json.dumps({"spec": {"conversion": DOWN}})
-    )
+    kubectl("patch", "crd", "broken.example.org", "--type=merge", "-p", json.dumps({"spec": {"conversion": DOWN}}))
     return module_sandbox
 
 

@@ -154,5 +154,8 @@ def _news_of_awaited(cr: Manifest, made: Plan) -> str:
     """Return which action waits for a person since this pass; nothing where *cr* says so already, or none does."""
     written = next((each.after for each in made.outcomes.statuses if each.ref == ObjectRef.of(cr)), {})
     now, before = condition_of(written, AWAITING) or {}, condition_of(cr, AWAITING) or {}
-    is_news = now.get("status") == "True" and (before.get("status"), before.get("message")) != ("True", now.get("message"))
+    is_news = now.get("status") == "True" and (before.get("status"), before.get("message")) != (
+        "True",
+        now.get("message"),
+    )
     return str(now.get("message") or "") if is_news else ""
