@@ -49,7 +49,7 @@ from kubectl_reconcile_operators.postgres.children import (
     template_of,
 )
 from kubectl_reconcile_operators.postgres.decision import next_step, refusal_of
-from kubectl_reconcile_operators.postgres.membership import quorums
+from kubectl_reconcile_operators.postgres.membership import commit_told, quorums
 from kubectl_reconcile_operators.postgres.reading import state_of
 from kubectl_reconcile_operators.postgres.report import conditions_of, status_of
 from kubectl_reconcile_operators.postgres.situation import (
@@ -123,7 +123,7 @@ class MyDatabase:
         if ctx.unobserved:
             return unobserved(cr, ctx.unobserved, _BUSY_S)
         s = state_of(cr, owned, facts, ctx)
-        spec = in_effect(asked, s, ctx)
+        spec = in_effect(asked.accepted, s, ctx)
         s = replace(s, filling=filling_of(spec, s, owned, ctx))
         backups = backups_of(spec, s, cr, owned, ctx)
         step = next_step(spec, s, template_of(spec, ctx), ctx)
@@ -137,7 +137,7 @@ class MyDatabase:
             actions=tuple(_action(s, step)),
             status={**status_of(cr, s, step, ctx), **tls_told(spec), **backups.status},
             conditions=(*conditions_of(asked, s, step, ctx), *backups.conditions),
-            warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1],))),
+            warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1], commit_told(asked)))),
             requeue_after_s=min(_again_s(spec, s, step, ctx), backups.wait_s or _IDLE_S),
             urgent=_is_urgent(s, step),
         )
