@@ -1,7 +1,7 @@
 """How a replica takes over from a primary that is away, which may lose what it hadn't received: a failover.
 
 Only from a primary that is *known to have ended*: its pod is gone, which Kubernetes says once its node has ended it. One whose server answers nobody, not its own
-node's probe either, is deleted first. While the node hasn't reported that it has ended, nobody is promoted: a server that can't be reached may take
+node's probe either, is deleted first; so is one that passes that probe, while no replica receives anything from it: its network is dead, or it is about to hang. It has `FAILOVER_GRACE_S` to end. While the node hasn't reported that it has ended, nobody is promoted: a server that can't be reached may take
 writes, unless a person says so: once its pod should have ended by now, that is offered, as a decision of its own. Pods never restart by themselves, and the old primary's is only recreated once somebody else takes writes, as a standby.
 
 1. The primary hasn't served for as long as the spec says, though its pod was recreated meanwhile where it could be. What may be lost is nothing, where those that answer are enough of a
@@ -31,6 +31,9 @@ from kubectl_reconcile_operators.postgres.membership import has_every_row
 from kubectl_reconcile_operators.postgres.situation import LAG_LEAST, DatabaseState, Instance
 from kubectl_reconcile_operators.postgres.spec import COMMIT, FailoverWish, MyDatabaseSpec
 from kubectl_reconcile_operators.postgres.steps import DatabaseStep, NextDo, Purpose, ended, wait
+
+FAILOVER_GRACE_S = 10
+"""How long the server of a primary that is left behind may take to end in order. One that doesn't is killed: its volume is recovered when it starts again."""
 
 
 def failing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -86,11 +89,23 @@ def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | No
     wish, since, old = spec.failover, s.outage.since, s.primary
     if wish is None or not since or seconds_between(since, ctx.now) < wish.delay_seconds:
         return None
-    if old is not None and (old.answer or old.is_ready or (old.is_going and not old.is_overdue)):
+    if old is not None and (old.answer or (old.is_going and not old.is_overdue)):
+        return None
+    if old is not None and old.is_ready and not _is_cut_off(s, old):
         return None
     heirs = [each for each in s.ordered if each.stands_by and each.reached and not each.is_going]
     best = max(heirs, key=lambda each: (each.reached or (0, 0), s.has_room(each.slot)), default=None)
     return best if best is not None and s.has_room(best.slot) else None  # a full one would end in its turn
+
+
+def _is_cut_off(s: DatabaseState, old: Instance) -> bool:
+    """Tell whether a primary serves nobody whom anybody knows of, though its own node's probe passes: it doesn't answer here, and of its replicas at least half answer, and none of them receives anything.
+
+    Its network is dead, or it hangs. Where replicas receive something, it is only here that it can't be reached.
+    """
+    others = [each for each in s.ordered if each.slot != old.slot]
+    known = [each for each in others if each.stands_by and each.reached is not None]
+    return bool(known) and 2 * len(known) >= len(others) and not any(each.answer.get("receives") for each in known)
 
 
 def _may(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> bool:
