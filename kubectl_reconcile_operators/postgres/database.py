@@ -49,7 +49,8 @@ from kubectl_reconcile_operators.postgres.children import (
     template_of,
 )
 from kubectl_reconcile_operators.postgres.decision import next_step, refusal_of
-from kubectl_reconcile_operators.postgres.membership import quorums
+from kubectl_reconcile_operators.postgres.failover import FAILOVER_GRACE_S
+from kubectl_reconcile_operators.postgres.membership import commit_told, quorums
 from kubectl_reconcile_operators.postgres.reading import state_of
 from kubectl_reconcile_operators.postgres.report import conditions_of, status_of
 from kubectl_reconcile_operators.postgres.situation import (
@@ -123,7 +124,7 @@ class MyDatabase:
         if ctx.unobserved:
             return unobserved(cr, ctx.unobserved, _BUSY_S)
         s = state_of(cr, owned, facts, ctx)
-        spec = in_effect(asked, s, ctx)
+        spec = in_effect(asked.accepted, s, ctx)
         s = replace(s, filling=filling_of(spec, s, owned, ctx))
         backups = backups_of(spec, s, cr, owned, ctx)
         step = next_step(spec, s, template_of(spec, ctx), ctx)
@@ -133,11 +134,12 @@ class MyDatabase:
             children=children,
             untouched=untouched_in(children),
             dropped=_dropped(step),
+            graces=_graces(s, step),
             keep_children=is_left,
             actions=tuple(_action(s, step)),
             status={**status_of(cr, s, step, ctx), **tls_told(spec), **backups.status},
             conditions=(*conditions_of(asked, s, step, ctx), *backups.conditions),
-            warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1],))),
+            warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1], commit_told(asked)))),
             requeue_after_s=min(_again_s(spec, s, step, ctx), backups.wait_s or _IDLE_S),
             urgent=_is_urgent(s, step),
         )
@@ -159,6 +161,12 @@ def _dropped(step: DatabaseStep) -> tuple[str, ...]:
     """Return the volume claim that a step deletes, by its key."""
     is_so = step.do is NextDo.DELETE_VOLUME
     return (key_of(named("v1", CLAIM, claim_name(step.about))),) if is_so else ()
+
+
+def _graces(s: DatabaseState, step: DatabaseStep) -> dict[str, int]:
+    """Return how long the primary has to end that is left behind: it has no clients to take leave of, and may hang."""
+    is_left = step.do is NextDo.DELETE_POD and step.is_failover and step.about == s.named_primary
+    return {key_of(named("v1", "Pod", step.about)): FAILOVER_GRACE_S} if is_left else {}
 
 
 def _again_s(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> float:

@@ -13,7 +13,7 @@ Pure: modules are pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -130,9 +130,8 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
             builder, parent, ADD_FINALIZER, "keep it, once deleted, until its module has cleaned up", _FINALIZER
         )
     family = _ChildrenPlan(builder, parent, outcome)
-    released = outcome.released if parent.is_going else ()
     wanted = [
-        adopt_child(child, parent.cr, module, released=key_of(child) in released or module.holds(parent.cr, child))
+        adopt_child(child, parent.cr, module, released=module.holds(parent.cr, child))
         for child in outcome.children
         if family.may_have(child)
     ]
@@ -140,7 +139,7 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
         family.add(child)
     bound = to_be_freed(parent, owned)
     going = () if outcome.keep_children else tuple(unwanted(builder, parent, owned, bound, outcome.dropped))
-    pruned = tuple(_prune(builder, parent, going, wanted))
+    pruned = tuple(_prune(builder, parent, going, wanted, outcome.graces))
     planned = {*family.refs, *(each.ref for each in pruned)}
     free(builder, parent, bound, planned, parent.place(_CHILDREN))
     idle, asked = _actions(builder, parent, outcome.actions)
@@ -303,7 +302,11 @@ def _is_ours(each: Stored, parent: Parent) -> bool:
 
 
 def _prune(
-    builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], wanted: Sequence[Manifest]
+    builder: PlanBuilder,
+    parent: Parent,
+    owned: Sequence[Stored],
+    wanted: Sequence[Manifest],
+    graces: Mapping[str, int],
 ) -> Iterator[Stored]:
     """Delete children that the module made and no longer wants; yield them, and those that are going already."""
     asked = {ObjectRef.of(child) for child in wanted}
@@ -311,9 +314,11 @@ def _prune(
         if each.ref in asked or not _is_ours(each, parent):
             continue
         yield each
-        if not each.manifest()["metadata"].get("deletionTimestamp"):
+        manifest = each.manifest()
+        if not manifest["metadata"].get("deletionTimestamp"):
             change = builder.deletion(each).attributed(owner=parent.ref, manager=parent.module.manager)
-            builder.add(change.gated(waits=parent.waits), parent.place(_CHILDREN))
+            change = change.gated(waits=parent.waits, grace_s=graces.get(key_of(manifest)))
+            builder.add(change, parent.place(_CHILDREN))
             builder.cascade(each, parent.place(_CHILDREN))
 
 

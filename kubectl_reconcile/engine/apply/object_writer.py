@@ -159,7 +159,9 @@ class ObjectWriter(Struct):
         for _ in range(_RACES):
             try:
                 async with self.pace:
-                    answer = await self.client.delete(path, uid=uid, resource_version=version)
+                    answer = await self.client.delete(
+                        path, uid=uid, resource_version=version, grace_s=change.gate.grace_s
+                    )
             except NotFound:
                 return None
             except Conflict:

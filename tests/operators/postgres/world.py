@@ -78,6 +78,9 @@ class World:
         (found,) = self.running.values()
         return found
 
+    def server_of(self, name):
+        return self.running[uid_of(self.pods[name])]
+
     # --- what happens by itself ---------------------------------------------------------------------
 
     def run(self):
