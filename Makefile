@@ -155,6 +155,7 @@ check: $(READY) ## Lint, types, layers, words, spelling, the Dockerfile, links o
 	@$(BIN)/python -m tests.pages
 	@$(BIN)/codespell
 	@$(BIN)/hadolint --failure-threshold=info Dockerfile
+	@$(BIN)/python -m tests.sizes
 
 docs: $(READY_DOCS) ## Build the site of the documentation into build/site, without network
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/python -m mkdocs build --quiet --clean
