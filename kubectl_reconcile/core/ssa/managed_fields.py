@@ -140,7 +140,7 @@ def _owner(entry: Mapping[str, Any]) -> Owner:
     )
 
 
-# --- written anew ----------------------------------------------------------------------------------
+# --- restated ---------------------------------------------------------------------------------------
 
 _FAILED: Final = 500
 _CONVERTING: Final = ("failed to convert", "request to convert CR")
