@@ -67,12 +67,13 @@ class Coverage(Struct, frozen=True):
 
     *unsynced* are the kinds whose live objects could not be listed; *places* the namespaces in which the set may have members,
     None where that isn't known, and they may be anywhere. *unread* are kinds that modules read of whole namespaces and that could not be listed there, with
-    the reason.
+    the reason. *unavailable* are versions of API groups whose kinds aren't known at the moment, with the reason.
     """
 
     unsynced: frozenset[GroupKind] = frozenset()
     places: Collection[str] | None = None
     unread: Mapping[tuple[str, GroupKind], str] = field(default_factory=dict)
+    unavailable: Mapping[str, str] = field(default_factory=dict)
 
 
 class Inputs(Struct, frozen=True):

@@ -313,7 +313,9 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         modules=Modules(modules, view.ask, ceilings=ceilings()),
         now=now_text(),
         problems=(*desired.problems, *warnings_of(target.source), *_lost_modules(session, asked, kinds, modules)),
-        coverage=Coverage(gather.failures_by_kind(failures), places, gather.unread(failures)),
+        coverage=Coverage(
+            gather.failures_by_kind(failures), places, gather.unread(failures), session.discovery.unavailable
+        ),
         memory=_memory(target, desired, kinds),
         grouped=target.grouped,
         whole=desired.whole,
