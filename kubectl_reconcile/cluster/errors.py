@@ -139,6 +139,16 @@ class KubeconfigError(Exception):
         return f"{self.message} (hint: {self.hint})" if self.hint else self.message
 
 
+class NoClusterConfigured(KubeconfigError):
+    """Nothing says how to reach any cluster."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no cluster is configured",
+            "set KUBECONFIG or --kubeconfig, choose a --context, or try one on this machine: kubectl reconcile sandbox up",
+        )
+
+
 class ApiError(Exception):
     """The server refused a request. Subclasses exist for the refusals that callers tell apart.
 

@@ -29,7 +29,7 @@ from kubectl_reconcile.module_api import (
     shortened,
     why_waiting,
 )
-from kubectl_reconcile_operators.backups.agent.retention import BackupNames
+from kubectl_reconcile_operators.backups.retention import BackupNames
 
 _PATIENCE_S = 30.0
 _MESSAGE_MAX = 300

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.module_api import Context, Manifest, restricted_container, restricted_pod, slot_suffix
-from kubectl_reconcile_operators.backups.agent.retention import SNAPSHOT_NAMES
+from kubectl_reconcile_operators.backups.retention import SNAPSHOT_NAMES
 from kubectl_reconcile_operators.backups.runs import BackupRun, BackupWords, unnamed
 from kubectl_reconcile_operators.backups.s3 import s3_environment
 from kubectl_reconcile_operators.etcd_backup.spec import STORAGE_FIELD, BackupSpec

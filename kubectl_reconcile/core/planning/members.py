@@ -144,7 +144,10 @@ def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:
 
 def _instead(builder: PlanBuilder, gvk: GroupVersionKind) -> str:
     """Return what to do about a kind that isn't served: name what is served in its place, where there is anything."""
-    served = sorted(each for each in {*builder.inputs.served, *builder.kinds} if each.kind == gvk.kind)
+    if why := builder.inputs.coverage.unavailable.get(gvk.api_version):
+        service = f"{gvk.version}.{gvk.group}"
+        return f"{why}; see kubectl get apiservice {service}"
+    served = sorted(each for each in {*builder.inputs.served, *builder.kinds} if _may_be_meant(each, gvk))
     same = [each.api_version for each in served if each.group == gvk.group]
     if same:
         return f"the cluster serves it as {' and '.join(same)}: change apiVersion, and the fields that differ there"
@@ -154,6 +157,17 @@ def _instead(builder: PlanBuilder, gvk: GroupVersionKind) -> str:
             f"the cluster serves {gvk.kind} as {others}: change apiVersion to that, or apply the CRD of this one first"
         )
     return "apply its CRD first, or correct apiVersion"
+
+
+def _may_be_meant(served: GroupVersionKind, gvk: GroupVersionKind) -> bool:
+    """Tell whether a kind that is served may be what was meant by one that isn't: of the same group, or of the same people's."""
+    return served.kind == gvk.kind and (served.group == gvk.group or _people_of(served.group) == _people_of(gvk.group))
+
+
+def _people_of(group: str) -> str:
+    """Return whose an API group is, by its domain: Kubernetes' own have none, or k8s.io."""
+    domain = ".".join(group.rsplit(".", 2)[-2:]) if "." in group else ""
+    return "" if domain == "k8s.io" else domain
 
 
 def _spare_namesakes(builder: PlanBuilder, kind: GroupKind, name: str) -> None:

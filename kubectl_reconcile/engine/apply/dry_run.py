@@ -35,7 +35,7 @@ from kubectl_reconcile.cluster.errors import (
 )
 from kubectl_reconcile.core.apply.left_behind import advice_on_rest
 from kubectl_reconcile.core.apply.made_before import MadeBefore, TrialRefusal
-from kubectl_reconcile.core.apply.replace import advice_of, is_immutable
+from kubectl_reconcile.core.apply.replace import advice_on, is_immutable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.endings.replacements import with_replacements
@@ -215,7 +215,7 @@ class _DryRun:
     async def _immutable(self, change: Change, kind: Kind, intent: Manifest, error: Invalid) -> Change:
         if not change.is_child and change.gate.replaceable:
             return await self._recreated(replace(change, op=Op.REPLACE, after=intent), kind, intent)
-        hint = f" (hint: {advice_of(change.before or intent)})" if not change.is_child else ""
+        hint = f" (hint: {advice_on(change)})" if not change.is_child else ""
         return _blocked(change, error, hint)
 
     async def _delete(self, change: Change, path: str) -> None:

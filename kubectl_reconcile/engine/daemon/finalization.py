@@ -159,7 +159,7 @@ class Finalization(Struct):
             live=view.snapshot(),
             kinds=await session.kinds(kinds),
             now=now_text(),
-            coverage=gather.coverage_of(failures, recorded.namespaces, recorded),
+            coverage=gather.coverage_of(failures, recorded.namespaces, recorded, {}),
         )
         holders = prune.holders_of(sync, self.namespace, self.context.above(sync.ref))
         first, last = prune.parted(planner.build_removal(inputs), holders)

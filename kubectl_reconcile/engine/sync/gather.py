@@ -344,7 +344,9 @@ async def _get(
             return None
 
 
-def coverage_of(failures: Mapping[Feed, ApiError], places: Collection[str], recorded: Contents) -> Coverage:
+def coverage_of(
+    failures: Mapping[Feed, ApiError], places: Collection[str], recorded: Contents, unavailable: Mapping[str, str]
+) -> Coverage:
     """Return how much of a set is seen: of a kind that could not be listed nothing may be pruned, and in a namespace where it couldn't be nothing is."""
     lost = {feed: why for feed, why in failures.items() if not _is_of_whole_namespace(feed)}
     return Coverage(
@@ -353,6 +355,7 @@ def coverage_of(failures: Mapping[Feed, ApiError], places: Collection[str], reco
         unread(failures),
         {(feed.resource.gvk.group_kind, feed.namespace): str(why) for feed, why in lost.items()},
         recorded,
+        unavailable,
     )
 
 

@@ -26,7 +26,7 @@ from obstore.store import S3Store
 from kubectl_reconcile_operators.backups.agent.folder import Folder
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, Written
 from kubectl_reconcile_operators.backups.agent.place import PlaceError
-from kubectl_reconcile_operators.backups.agent.retention import RetentionRule
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 if TYPE_CHECKING:  # they are there for types alone
     from obstore.store import ClientConfig, RetryConfig, S3Config

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kubectl_reconcile_operators.backups.agent.kinds import BackupKind, DamagedError, NoRoomError, Written
-from kubectl_reconcile_operators.backups.agent.retention import RetentionRule
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 _PART = ".part"
 _MARGIN = 1 << 16

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from kubectl_reconcile_operators.backups.agent.retention import BackupNames
+from kubectl_reconcile_operators.backups.retention import BackupNames
 
 
 class DamagedError(Exception):

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from kubectl_reconcile_operators.backups.agent.folder import Folder
 from kubectl_reconcile_operators.backups.agent.kinds import BackupKind, Written
-from kubectl_reconcile_operators.backups.agent.retention import RetentionRule
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 _SPOOL = "passing"
 

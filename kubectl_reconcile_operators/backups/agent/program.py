@@ -15,7 +15,7 @@ from typing import Any
 
 from kubectl_reconcile_operators.backups.agent.kinds import Written
 from kubectl_reconcile_operators.backups.agent.place import BackupPlace, PlaceError
-from kubectl_reconcile_operators.backups.agent.retention import BackupNames, RetentionRule
+from kubectl_reconcile_operators.backups.retention import BackupNames, RetentionRule
 
 _MESSAGE_MAX = 3000
 

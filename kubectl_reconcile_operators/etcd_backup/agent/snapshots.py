@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, Written
-from kubectl_reconcile_operators.backups.agent.retention import SNAPSHOT_NAMES
+from kubectl_reconcile_operators.backups.retention import SNAPSHOT_NAMES
 from kubectl_reconcile_operators.etcd_backup.agent.database import DIGEST_SIZE, check_size, revision_of
 
 _AT_ONCE = 1 << 20

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, Written
-from kubectl_reconcile_operators.backups.agent.retention import COPY_NAMES
+from kubectl_reconcile_operators.backups.retention import COPY_NAMES
 
 _AT_ONCE, _BLOCK = 1 << 20, 512
 _GZIP = 31

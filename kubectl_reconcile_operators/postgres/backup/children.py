@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import Context, Manifest, restricted_container, restricted_pod, slot_suffix
-from kubectl_reconcile_operators.backups.agent.retention import COPY_NAMES
+from kubectl_reconcile_operators.backups.retention import COPY_NAMES
 from kubectl_reconcile_operators.backups.runs import BackupRun, BackupWords, unnamed
 from kubectl_reconcile_operators.backups.s3 import s3_environment
 from kubectl_reconcile_operators.postgres.backup.spec import TARGET_FIELD, BackupWish

@@ -670,3 +670,32 @@ def test_what_is_asked_for_and_being_deleted_is_never_as_it_should_be():
     assert not change.is_quiet
     assert change.provenance.file == "a.yaml"
     assert only(plan([service()], [live(service())])).is_quiet
+
+
+def hint_for(api_version, served=(), unavailable=()):
+    made = plan(
+        [service("odd", f"{api_version}/Thing")],
+        served=frozenset(GroupVersionKind.parse(each, "Thing") for each in served),
+        unavailable=dict(unavailable),
+    )
+    return made.problems[0].hint
+
+
+def test_a_kind_whose_server_is_down_is_told_as_such_and_not_by_others_of_its_name():
+    down = {"metrics.example.com/v1": "the server behind this API group doesn't answer"}
+    assert hint_for("metrics.example.com/v1", ["other.org/v1"], down.items()) == (
+        "the server behind this API group doesn't answer; see kubectl get apiservice v1.metrics.example.com"
+    )
+
+
+NAMESAKES = {
+    "another version": ("a.example.com/v1beta1", "a.example.com/v1", "the cluster serves it as a.example.com/v1"),
+    "another group of the same people": ("a.example.com/v1", "b.example.com/v1", "the cluster serves Thing as b.example.com/v1"),
+    "a group of Kubernetes' own": ("extensions/v1beta1", "networking.k8s.io/v1", "the cluster serves Thing as networking.k8s.io/v1"),
+    "a group of somebody else": ("a.example.com/v1", "b.other.org/v1", "apply its CRD first, or correct apiVersion"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "served", "hint"), NAMESAKES.values(), ids=NAMESAKES)
+def test_a_kind_that_isnt_served_is_told_by_those_that_may_be_meant(asked, served, hint):
+    assert hint_for(asked, [served]).startswith(hint)

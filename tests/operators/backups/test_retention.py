@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile_operators.backups.agent.retention import COPY_NAMES, SNAPSHOT_NAMES, RetentionRule
+from kubectl_reconcile_operators.backups.retention import COPY_NAMES, SNAPSHOT_NAMES, RetentionRule
 from kubectl_reconcile_operators.backups.runs import BackupProgress, BackupRun, unnamed
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kubectl_reconcile_operators.backups.agent.folder import opened
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError
 from kubectl_reconcile_operators.backups.agent.program import retained
-from kubectl_reconcile_operators.backups.agent.retention import RetentionRule
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 from kubectl_reconcile_operators.etcd_backup.agent.database import revision_of
 from kubectl_reconcile_operators.etcd_backup.agent.gateway import AnsweringMember, in_order
 from kubectl_reconcile_operators.etcd_backup.agent.snapshots import SNAPSHOTS
