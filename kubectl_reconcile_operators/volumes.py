@@ -30,7 +30,7 @@ class VolumeWish:
 
 @dataclass(frozen=True, slots=True)
 class ClaimsAtTheEnd:
-    """What becomes of volume claims with their custom resource: whether they *stay*, which are *there*, which have yet to go or to be freed (*left*), and the keys of those that are *dropped*."""
+    """What happens to volume claims with their custom resource: whether they *stay*, which are *there*, which have yet to go or to be freed (*left*), and the keys of those that are *dropped*."""
 
     stay: bool
     there: tuple[Manifest, ...]
@@ -39,7 +39,7 @@ class ClaimsAtTheEnd:
 
 
 def claims_at_the_end(cr: Manifest, owned: Owned, ctx: Context) -> ClaimsAtTheEnd:
-    """Return what becomes of the claims of *cr*, which is being deleted; its spec may be anything."""
+    """Return what happens to the claims of *cr*, which is being deleted; its spec may be anything."""
     bound, stay = owned.of(CLAIM), map_at(cr, "spec").get("deletionPolicy") != KEPT_CLAIMS.gone
     found = {each["metadata"]["name"]: each for each in (*filter(ctx.sees, owned.read(CLAIM)), *bound)}
     there = tuple(found.values())

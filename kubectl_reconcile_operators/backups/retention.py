@@ -3,7 +3,7 @@
 A backup is called by when it was begun, a number of what it holds, and what it is of, as in ``20261122T030000Z-r4711-76b1d76d2f14e34b.db``. Time and number count as numbers: 1000 is newer than
 999. Time comes first, since what was restored may count from an earlier number on.
 
-What is lost and made again under its name begins a *history* of its own: it is something else by its name, or its numbers begin anew. Counts and ages are of one history alone, so that what begins empty never
+What is lost and made again under its name begins a *history* of its own: it is something else by its name, or its numbers begin again. Counts and ages are of one history alone, so that what begins empty never
 takes the place of what was lost. Backups of before they named what they are of are the history of whoever knows them for its own.
 
 Pure: names in, names out.
