@@ -436,7 +436,7 @@ class World:
             case "make-slot" | "drop-slot":
                 assert (given["slot"] in disk["slots"]) == (action.verb == "drop-slot")
                 disk["slots"] ^= {given["slot"]}
-            case "fail-over" | "confirm-quorum":
+            case "fail-over" | "confirm-quorum" | "end-volume":
                 pass
             case "checkpoint":
                 disk["checkpointed"] = disk["timeline"]
