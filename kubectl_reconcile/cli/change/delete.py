@@ -91,13 +91,16 @@ def _taken_along(deletion: Deletion) -> Iterator[Line]:
         yield line(f"not counted, because they can't be listed: {', '.join(deletion.uncounted)}", Tone.WARNING)
 
 
+_STAYS = "annotated to be kept, already being deleted, or without a record of who applied them"
+
+
 def _reason(deletion: Deletion) -> str:
     if deletion.goes:
-        return "annotated to be kept, or already being deleted"
+        return _STAYS
     if deletion.orphan:
         return "--orphan"
     if deletion.sync.deletion is DeletionPolicy.PRUNE:
-        return "the Sync is suspended" if deletion.sync.suspend else "annotated to be kept, or already being deleted"
+        return "the Sync is suspended" if deletion.sync.suspend else _STAYS
     return "deletionPolicy is Orphan"
 
 

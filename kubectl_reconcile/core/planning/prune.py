@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, Problem, Severity, errors_among
+from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, Problem, Severity, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bound_to_go, cascade_of_all
 from kubectl_reconcile.core.planning.endings.holds import Doom, asks, others_along
@@ -236,7 +236,7 @@ def _of_unseen(inputs: Inputs) -> Iterator[Problem]:
     """Yield where members were applied and can't be seen any more: what Git doesn't ask for there isn't found, let alone deleted."""
     sync, coverage = inputs.sync, inputs.coverage
     recorded = coverage.recorded
-    for (kind, place), why in sorted(coverage.unseen.items()):
+    for (kind, place), why in sorted({**coverage.unseen, **_behind_servers_that_are_down(inputs)}.items()):
         if kind not in recorded.kinds or (place and place not in recorded.places_of(kind)):
             continue
         where = f"{kind} in namespace {place}" if place else str(kind)
@@ -245,10 +245,20 @@ def _of_unseen(inputs: Inputs) -> Iterator[Problem]:
             f"Sync {sync.namespace}/{sync.name}",
             0,
             f"{where} can't be listed, so what Git doesn't ask for any more may be left there: {why}",
-            "" if "(hint: " in why else f"{grant_command(sync)} shows what its account needs",
+            ""
+            if "(hint: " in why or " isn't available: " in why
+            else f"{grant_command(sync)} shows what its account needs",
             Severity.ERROR if is_sure else Severity.WARNING,
             in_source=False,
         )
+
+
+def _behind_servers_that_are_down(inputs: Inputs) -> dict[tuple[GroupKind, str], str]:
+    """Return the kinds of members that nobody serves while a server behind their group doesn't answer, and why: they aren't gone."""
+    unavailable, known = inputs.coverage.unavailable, {gvk.group_kind for gvk in inputs.kinds}
+    down = {name.rpartition("/")[0]: f"{name} isn't available: {why}" for name, why in unavailable.items()}
+    lost = inputs.coverage.recorded.kinds - known
+    return {(kind, ""): down[kind.group] for kind in lost if kind.group in down}
 
 
 def _holds(builder: PlanBuilder, ends: Doom, members: int, asked: int) -> Iterator[Hold]:

@@ -34,7 +34,7 @@ from kubectl_reconcile.core.planning import planner, prune
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored, members_in
-from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
+from kubectl_reconcile.core.resources.applyset import Contents, has_lost_its_writer, is_marked_by_us
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
@@ -91,8 +91,9 @@ class Finalization(Struct):
             await self._stay(sync, ending, ending.report)
             return
         self.forget(sync.ref)
-        event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=", ".join(ending.left) or "none")
-        await self._tell_of_left(sync, manifest, ending.left)
+        left = (*ending.left, *(self._unrecorded(sync, manifest) if sync.deletion is DeletionPolicy.PRUNE else ()))
+        event(log, logging.INFO, "let go", sync=f"{sync.namespace}/{sync.name}", left=", ".join(left) or "none")
+        await self._tell_of_left(sync, manifest, left)
         await self._set_finalizers(sync, manifest, [each for each in finalizers if each != PRUNE_FINALIZER])
 
     def rights_changed(self) -> None:
@@ -117,6 +118,12 @@ class Finalization(Struct):
         await self.context.set_status(sync.ref, lambda live: status_after(live, report, sync.requested_at))
         await self.context.hear(sync.ref, ending)
         queue.failed(sync.ref, Priority.POLL, cap_s=RETRY_CAP_S if sync.ref in self.stalled else _LOOK_AGAIN_CAP_S)
+
+    def _unrecorded(self, sync: Sync, manifest: Manifest) -> list[str]:
+        """Return what carries all marks of a member and stays, since nobody is recorded to have written them."""
+        places = Contents.recorded(manifest).namespaces
+        found = members_in(self.context.view.of(sync).snapshot(), set_id_of(sync), places)
+        return [str(each.ref) for each in found if has_lost_its_writer(each.manifest())]
 
     async def _tell_of_left(self, sync: Sync, manifest: Manifest, left: Sequence[str]) -> None:
         """Name the members that stay behind; no event can be made in a namespace that is going, so there it is one of that."""

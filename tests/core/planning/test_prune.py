@@ -473,3 +473,14 @@ def test_a_kind_of_which_nothing_can_be_listed_is_told():
     made, (told,) = unseen("", unsynced=frozenset({CONFIG_MAPS}))
     assert told.message.startswith("ConfigMap can't be listed, ")
     assert not gone(made)
+
+
+def test_kinds_behind_a_server_that_is_down_are_not_gone():
+    lost = GroupKind("away.example.com", "Thing")
+    recorded = Contents(frozenset({lost, GroupKind("gone.example.com", "Thing"), CONFIG_MAPS}), frozenset({"shop"}))
+    down = {"away.example.com/v1": "no endpoints", "v1": "no endpoints"}
+    (told,) = plan([STAYS], [live(STAYS)], recorded=recorded, unavailable=down).problems
+    assert told.is_error
+    assert told.message.startswith("Thing.away.example.com can't be listed, ")
+    assert told.message.endswith(": away.example.com/v1 isn't available: no endpoints")
+    assert told.hint == ""

@@ -124,3 +124,26 @@ async def test_a_member_whose_owners_were_lost_goes_on_as_a_member_and_is_delete
     await shop.approve(done.plan)
     assert (await shop.sync()).report.counts.deleted == 1
     assert await shop.live("ConfigMap", "lost") is None
+
+
+async def test_an_object_is_deleted_though_the_same_sync_has_its_version_served_no_more(shop, session, gizmos):
+    old, new = version("v1", "a", stored=False), version("v2", "a", stored=True)
+    group = await gizmos(old, new)
+    crd = await session.client.get(f"{CRDS}/gizmos.{group}")
+    crd = {name: crd[name] for name in ("apiVersion", "kind", "metadata", "spec")}
+    crd["metadata"] = {"name": crd["metadata"]["name"]}
+    shop.write(
+        {
+            "crd.yaml": crd,
+            "a.yaml": gizmo(group, "v1", a="1"),
+            "b.yaml": {**gizmo(group, "v1"), "metadata": {"name": "two"}},
+        }
+    )
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    two = {**gizmo(group, "v2", a="2"), "metadata": {"name": "two"}}
+    shop.write({"crd.yaml": {**crd, "spec": {**crd["spec"], "versions": [new]}}, "a.yaml": None, "b.yaml": two})
+    done = await shop.sync()
+    assert (done.report.reason, done.report.counts.deleted) == (ConditionReason.SYNCED, 1)
+    await session.refresh()
+    left, _ = await session.client.list(f"/apis/{group}/v2/namespaces/{shop.namespace}/gizmos")
+    assert [each["metadata"]["name"] for each in left] == ["two"]
