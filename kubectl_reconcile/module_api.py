@@ -15,7 +15,7 @@ What stands here:
 
 - declaring a module: `module`, `Module`, `Reads`, `Select`;
 - what it is given: `Manifest`, `Owned`, `Facts`, `Context`, and for ``observe`` and ``act`` `Io` with its `Answer`, and for pods of its own `PodIo`, `PodStream`, `PodTls`, `SilentPodError`, and for Secrets of its own `SeenSecret`;
-- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`, and what to say while nobody answers: `unobserved`; which actions have run by now: `actions_done`, and which failed: `actions_failed`;
+- what it returns: `Outcome`, `Condition`, `Action`, `in_turn`, `key_of`; children that stay as they are: `named`, `untouched_in`; a status that stays: `kept_status`, and what to say while nobody answers: `unobserved`; which actions have run by now: `actions_done`, or may have: `actions_begun`, and which failed: `actions_failed`;
 - reading a spec into a dataclass: `spec_of`, `Between`, `SpecError`;
 - common children and their pods: `container`, `deployment`, `stateful_set`, `service`, `restricted_pod`, `restricted_container`, `spread_over_nodes`, `available`, `is_alive`, `is_ready`, `awaits_node`, `first_variables`;
 - volume claims that an earlier custom resource of the name left: `volumes_left`;
@@ -40,7 +40,7 @@ from kubectl_reconcile.core.checkup_policy import CHECKUP_HEALTH
 from kubectl_reconcile.core.health.cel_cost import Size as CelSize
 from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
-from kubectl_reconcile.core.module.action_journal import actions_done, actions_failed
+from kubectl_reconcile.core.module.action_journal import actions_begun, actions_done, actions_failed
 from kubectl_reconcile.core.module.api import (
     Answer,
     Io,
@@ -176,6 +176,7 @@ __all__ = [
     "SilentPodError",
     "SpecError",
     "ZoneError",
+    "actions_begun",
     "actions_done",
     "actions_failed",
     "annotations_of",

@@ -11,29 +11,37 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubectl_reconcile.module_api import Context, Manifest, spread_over_nodes
+from kubectl_reconcile.module_api import Context, Manifest, annotations_of, map_at, spread_over_nodes
 from kubectl_reconcile_operators.etcd.situation import (
     ALONE,
     ASIDE,
+    CONTINUES,
     MEMBER,
+    PEERS,
     SEED,
+    STATE,
     TEMPLATE,
     TRUSTED,
     VOTER,
     EtcdMember,
     Pod,
+    Situation,
     Volume,
-    arguments_of,
+    begun_by_arguments,
     peer_url,
 )
 from kubectl_reconcile_operators.etcd.spec import ClusterSpec, EtcdVersion, tls_secrets
+from kubectl_reconcile_operators.volumes import would_shrink
 
 CLIENT_PORT, PEER_PORT, METRICS_PORT = 2379, 2380, 2381
 DATA_DIRECTORY = "data"
 """Where on its volume a member keeps its data."""
 _DATA = "/var/etcd"
+_BEGUN = {"INITIAL_CLUSTER": PEERS, "INITIAL_CLUSTER_STATE": STATE}
+"""The variables that arguments name, and the annotations that they come from at each start. One that is empty is refused by etcd, so that it never falls back to beginning."""
 _CERTIFICATES = {"peer": "/etc/etcd/peer", "server": "/etc/etcd/server"}
 
 
@@ -70,34 +78,59 @@ def selector_of(ctx: Context) -> dict[str, str]:
 # --- pods -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """How an etcd begins where its volume is empty: what of it is *noted* in annotations, and what of its *arguments* is about it.
+
+    Who is told of no others and to join them doesn't start on an empty volume: it never begins a cluster of its own, and never forgets what it has promised.
+    """
+
+    noted: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
 def new_pod(
     spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, members: Iterable[EtcdMember],
     *, seed: bool, trusted: str = "",
 ) -> Manifest:  # fmt: skip
-    """Return the pod of a slot, to join *members*; of the *seed*, to begin a cluster. *trusted* are the authorities that it will trust, where they are the cluster's own."""
-    return _pod(spec, ctx, slot, version, _joining(spec, ctx, slot, members, "new" if seed else "existing"), trusted)
+    """Return the pod of a slot: of the *seed*, to begin a cluster; of one of *members* that has never run, to join them; of any other, to go on with its data. *trusted* are the authorities that it will trust, where they are the cluster's own."""
+    known = tuple(members)
+    joins = any(each.slot == slot and not each.is_started for each in known)
+    begun = _beginning(spec, ctx, slot, known if joins else (), "new" if seed else CONTINUES)
+    return _pod(spec, ctx, slot, version, begun, trusted)
 
 
 def lone_pod(spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, *, trusted: str = "") -> Manifest:
     """Return the pod of a slot that goes on with its data as the only member; on an empty volume it wouldn't start."""
-    return _pod(spec, ctx, slot, version, {**_joining(spec, ctx, slot, (), "existing"), ALONE: "true"}, trusted)
+    begun = _beginning(spec, ctx, slot, (), CONTINUES)
+    return _pod(spec, ctx, slot, version, replace(begun, arguments={**begun.arguments, ALONE: "true"}), trusted)
 
 
-def _joining(spec: ClusterSpec, ctx: Context, slot: str, members: Iterable[EtcdMember], state: str) -> dict[str, str]:
+def _beginning(spec: ClusterSpec, ctx: Context, slot: str, members: Iterable[EtcdMember], state: str) -> Beginning:
     peers = {each.slot for each in members if each.slot} | {slot}
     known = ",".join(f"{each}={peer_url(ctx, each, tls=bool(spec.TLS))}" for each in sorted(peers))
-    return {"--initial-cluster": known, "--initial-cluster-state": state}
+    told = {f"--{name.lower().replace('_', '-')}": f"$({name})" for name in _BEGUN}
+    return Beginning({PEERS: known, STATE: state}, told)
 
 
-def kept_pod(spec: ClusterSpec, ctx: Context, pod: Pod, *, is_voter: bool, trusted: str = "") -> Manifest | None:
-    """Return a pod that is there as it is to be, None where it was made by another template: then all of it stays."""
+def _begun(spec: ClusterSpec, ctx: Context, pod: Pod, *, has_begun: bool) -> Beginning:
+    """Return how the etcd of a pod begins from now on: once it *has begun*, never again."""
+    lone = {ALONE: "true"} if pod.is_alone else {}
+    if given := begun_by_arguments(pod.manifest):
+        return Beginning({}, {**given, **lone})
+    goes_on, noted = _beginning(spec, ctx, pod.slot, (), CONTINUES), annotations_of(pod.manifest)
+    is_noted = not has_begun and bool(noted.get(PEERS)) and bool(noted.get(STATE))
+    told = {name: noted[name] for name in (PEERS, STATE)} if is_noted else goes_on.noted
+    return Beginning(told, {**goes_on.arguments, **lone})
+
+
+def kept_pod(
+    spec: ClusterSpec, ctx: Context, pod: Pod, *, is_voter: bool, has_begun: bool, trusted: str = ""
+) -> Manifest | None:
+    """Return a pod that is there as it is to be, None where it was made by another template: then all of it stays. It *has begun* once its etcd has run as a member."""
     if pod.version is None or pod.template != template_of(spec, ctx, trusted):
         return None
-    told = dict(each.partition("=")[::2] for each in arguments_of(pod.manifest))
-    begun = {name: told.get(name, "") for name in ("--initial-cluster", "--initial-cluster-state")}
-    if pod.is_alone:
-        begun[ALONE] = told[ALONE]
-    made = _pod(spec, ctx, pod.slot, pod.version, begun, trusted)
+    made = _pod(spec, ctx, pod.slot, pod.version, _begun(spec, ctx, pod, has_begun=has_begun), trusted)
     if not is_voter or pod.is_alone:
         return made
     return {**made, "metadata": {**made["metadata"], "labels": {**made["metadata"]["labels"], VOTER: "true"}}}
@@ -105,17 +138,15 @@ def kept_pod(spec: ClusterSpec, ctx: Context, pod: Pod, *, is_voter: bool, trust
 
 def template_of(spec: ClusterSpec, ctx: Context, trusted: str = "") -> str:
     """Return the digest of what a pod can't take on while it runs: of the spec, and which authorities it trusts."""
-    made = _pod_spec(spec, ctx, "", EtcdVersion(0, 0, 0), {})
+    made = _pod_spec(spec, ctx, "", EtcdVersion(0, 0, 0), Beginning())
     if trusted:
         made["trusted"] = trusted
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _pod(
-    spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, begun: Mapping[str, str], trusted: str
-) -> Manifest:
+def _pod(spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, begun: Beginning, trusted: str) -> Manifest:
     labels = {**spec.pod.labels, **labels_of_all(ctx), "etcd_node": slot}
-    annotations = {**spec.pod.annotations, TEMPLATE: template_of(spec, ctx, trusted)}
+    annotations = {**spec.pod.annotations, TEMPLATE: template_of(spec, ctx, trusted), **begun.noted}
     if trusted:
         annotations[TRUSTED] = trusted
     return {
@@ -126,9 +157,7 @@ def _pod(
     }
 
 
-def _pod_spec(
-    spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, begun: Mapping[str, str]
-) -> dict[str, Any]:
+def _pod_spec(spec: ClusterSpec, ctx: Context, slot: str, version: EtcdVersion, begun: Beginning) -> dict[str, Any]:
     wanted = spec.pod
     data = {"emptyDir": {}} if spec.in_memory else {"persistentVolumeClaim": {"claimName": claim_name(slot)}}
     volumes: list[dict[str, Any]] = [{"name": "data", **data}]
@@ -150,7 +179,7 @@ def _pod_spec(
                 "image": image(spec, version),
                 "command": ["/usr/local/bin/etcd"],
                 "args": [*(f"{name}={value}" for name, value in _arguments(spec, ctx, slot, begun).items())],
-                "env": [dict(each) for each in wanted.env],
+                "env": [*_begins_by(begun), *(dict(each) for each in wanted.env if each.get("name") not in _BEGUN)],
                 "ports": [
                     {"name": name, "containerPort": port, "protocol": "TCP"}
                     for name, port in (("client", CLIENT_PORT), ("peer", PEER_PORT), ("metrics", METRICS_PORT))
@@ -184,12 +213,20 @@ def _probe(path: str, *, period: int, failures: int, delay: int = 0) -> dict[str
     }
 
 
+def _begins_by(begun: Beginning) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{noted}']"}}}
+        for name, noted in _BEGUN.items()
+        if noted in begun.noted
+    ]
+
+
 def _secrets(spec: ClusterSpec, ctx: Context) -> list[tuple[str, str]]:
     found = tls_secrets(spec, ctx)
     return [("peer", found.member.peer_secret), ("server", found.member.server_secret)] if found else []
 
 
-def _arguments(spec: ClusterSpec, ctx: Context, slot: str, begun: Mapping[str, str]) -> dict[str, str]:
+def _arguments(spec: ClusterSpec, ctx: Context, slot: str, begun: Beginning) -> dict[str, str]:
     how = scheme(spec)
     host = f"{slot}.{ctx.name()}.{ctx.namespace}.svc"
     found = {
@@ -201,7 +238,7 @@ def _arguments(spec: ClusterSpec, ctx: Context, slot: str, begun: Mapping[str, s
         "--advertise-client-urls": f"{how}://{host}:{CLIENT_PORT}",
         "--initial-advertise-peer-urls": f"{how}://{host}:{PEER_PORT}",
         "--initial-cluster-token": token(ctx),
-        **begun,
+        **begun.arguments,
     }
     tuning = spec.etcd
     if tuning.quota_backend_bytes:
@@ -242,8 +279,28 @@ def claim(spec: ClusterSpec, ctx: Context, volume: Volume, member: str) -> Manif
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": claim_name(volume.slot), "labels": labels_of_all(ctx), "annotations": known},
-        "spec": dict(spec.pod.persistent_volume_claim_spec or {}),
+        "spec": _claim_spec(spec, volume),
     }
+
+
+def _claim_spec(spec: ClusterSpec, volume: Volume) -> dict[str, Any]:
+    """Return what a claim asks for; one that is there may grow, and never shrinks."""
+    asked = dict(spec.pod.persistent_volume_claim_spec or {})
+    if not spec.storage or not would_shrink(volume.size, spec.storage):
+        return asked
+    resources = map_at(asked, "resources")
+    return {**asked, "resources": {**resources, "requests": {**map_at(resources, "requests"), "storage": volume.size}}}
+
+
+def shrunk(spec: ClusterSpec, s: Situation) -> str:
+    """Return that volumes are larger than the spec has them, nothing where none is."""
+    for slot, volume in sorted(s.volumes.items()):
+        if spec.storage and not volume.aside and would_shrink(volume.size, spec.storage):
+            return (
+                f".spec.pod.persistentVolumeClaimSpec: {spec.storage} is less than the {volume.size} that the volume of {slot} has, and volumes"
+                f" can't be made smaller (hint: set its storage to {volume.size})"
+            )
+    return ""
 
 
 def services(ctx: Context) -> tuple[Manifest, Manifest]:

@@ -23,6 +23,7 @@ from kubectl_reconcile.module_api import (
     Owned,
     Reads,
     Select,
+    SpecError,
     kept_status,
     key_of,
     map_at,
@@ -47,6 +48,7 @@ from kubectl_reconcile_operators.etcd.children import (
     lone_pod,
     new_pod,
     services,
+    shrunk,
     template_of,
     token,
 )
@@ -153,13 +155,15 @@ class EtcdCluster:
             actions=tuple(_action(spec, s, step, ctx)),
             status=_status(cr, spec, s, step, ctx),
             conditions=(*_conditions(spec, s, step, wanted), alarm_condition(cr, s)),
-            requeue_after_s=_IDLE_S if step.do in {Do.NOTHING, Do.STOP, Do.REPLACE, Do.MAKE_ROOM} else _BUSY_S,
+            requeue_after_s=_IDLE_S
+            if step.do in {Do.NOTHING, Do.STOP, Do.REPLACE, Do.MAKE_ROOM, Do.ACCEPT}
+            else _BUSY_S,
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
         """End the pods, after a last backup if one is asked for; the volumes stay, unless they are to go too."""
-        spec, pods = cluster_spec(cr), owned.of("Pod")
-        if (last := last_backup(spec, owned, ctx)) is not None:
+        pods = owned.of("Pod")
+        if (last := _last_backup(cr, owned, ctx)) is not None:
             return _kept_until(last, cr)
         claims = claims_at_the_end(cr, owned, ctx)
         left = [*pods, *claims.left]
@@ -171,6 +175,14 @@ class EtcdCluster:
             conditions=(Condition("Ready", "False", "Deleting", text),),
             finalized=not left,
         )
+
+
+def _last_backup(cr: Manifest, owned: Owned, ctx: Context) -> LastBackup | None:
+    """Return what the end of a cluster waits for; nothing where its spec is refused, since nobody knows then how to take it."""
+    try:
+        return last_backup(cluster_spec(cr), owned, ctx)
+    except SpecError:
+        return None
 
 
 def _kept_until(last: LastBackup, cr: Manifest) -> Outcome:
@@ -195,12 +207,14 @@ def _children(spec: ClusterSpec, s: Situation, wanted: Wanted, step: EtcdStep, c
     if s.is_known and len(s.voters) > 1:
         yield disruption_budget(ctx, s.quorum)
     trusted = members_trust(s.facts)
-    voting = {each.slot for each in s.voters}
+    voting, begun = {each.slot for each in s.voters}, {each.slot for each in s.members if each.is_started}
     for slot, pod in s.pods.items():
         if step.do is Do.DELETE_POD and step.slot == slot:
             continue
-        is_at_rest = not pod.is_going and not pod.has_ended and s.is_known
-        made = kept_pod(spec, ctx, pod, is_voter=slot in voting, trusted=trusted) if is_at_rest else None
+        is_at_rest = not pod.is_going and not pod.has_ended and (s.is_known or pod.is_apart)
+        has_begun = slot in begun and pod.answers
+        is_voter = slot in voting and not pod.is_apart
+        made = kept_pod(spec, ctx, pod, is_voter=is_voter, has_begun=has_begun, trusted=trusted) if is_at_rest else None
         yield made or named("v1", "Pod", slot)
     if step.do is Do.CREATE_POD:
         yield new_pod(spec, ctx, step.slot, wanted.version, s.members, seed=step.seed, trusted=trusted)
@@ -236,6 +250,10 @@ def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
     if step.do is Do.REPLACE and s.restore is not None:
         yield Action(
             replacement_key(s.restore), step.do.value, step.text, {"slot": s.restore.name}, needs_approval=True
+        )
+    if step.do is Do.ACCEPT:
+        yield Action(
+            step.member, step.do.value, step.text, {"slot": step.slot}, needs_approval=True, asks_each_time=True
         )
     if step.do is Do.MAKE_ROOM:
         yield Action(step.key, step.do.value, step.text, {"slot": ""}, needs_approval=True)
@@ -297,7 +315,7 @@ def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: 
     }
     return {
         "phase": phase,
-        "reason": step.told if step.do in {Do.STOP, Do.RECOVER, Do.MAKE_ROOM} else "",
+        "reason": step.told if step.do in {Do.STOP, Do.RECOVER, Do.ACCEPT, Do.MAKE_ROOM} else "",
         "size": len(s.members) if s.is_known else before.get("size", 0),
         "serviceName": client_service(ctx),
         "clientPort": CLIENT_PORT,
@@ -339,20 +357,25 @@ def _conditions(spec: ClusterSpec, s: Situation, step: EtcdStep, wanted: Wanted)
         yield Condition("Available", "True", "MajorityServes", text)
     else:
         yield Condition("Available", "False", _why_not(s, step), step.told or text)
-    refused = wanted.refusal
+    word, refused = ("VersionRefused", wanted.refusal) if wanted.refusal else ("StorageShrinks", shrunk(spec, s))
     renews = step.reason == RENEWING and serving == voters == spec.size
     if (step.do is Do.NOTHING or step.reason == "Scheduled" or renews) and not refused:
         even = " (an even size survives no more failures than the next smaller size)" if spec.size % 2 == 0 else ""
         yield Condition("Ready", "True", "AsSpecified", f"{text}, version {wanted.version}{even}")
     else:
-        yield Condition("Ready", "False", step.reason or step.why.value, step.told or refused)
+        yield Condition(
+            "Ready",
+            "False",
+            step.reason or (word if refused and not step.told else step.why.value),
+            step.told or refused,
+        )
     for why in (Why.RECOVERING, Why.SCALING, Why.UPGRADING):
         at_it = step.why is why
         yield Condition(
             why.value, "True" if at_it else "False", "UnderWay" if at_it else "AsExpected", step.told if at_it else ""
         )
     if refused:
-        yield Condition("Degraded", "True", "VersionRefused", refused)
+        yield Condition("Degraded", "True", word, refused)
     elif (step.do is Do.STOP and step.reason != "Paused") or step.reason in {
         "QuorumLost",
         "RestoreNotFound",

@@ -30,6 +30,8 @@ from dataclasses import dataclass, replace
 from kubectl_reconcile.module_api import Context, seconds_between, text_at
 from kubectl_reconcile_operators.etcd.precautions import awaited, taken_first
 from kubectl_reconcile_operators.etcd.recovery import (
+    accepting,
+    all_lost,
     alone,
     back_among_others,
     knowledge,
@@ -37,6 +39,7 @@ from kubectl_reconcile_operators.etcd.recovery import (
     offered,
     presumed_slots,
     recovery_of,
+    useless,
 )
 from kubectl_reconcile_operators.etcd.replacing import replacement_of, replacement_offered, replacing
 from kubectl_reconcile_operators.etcd.situation import (
@@ -63,8 +66,8 @@ class Wanted:
     awaits: str = ""
 
     def is_outdated(self, pod: Pod) -> bool:
-        """Tell whether a pod was made for another version, or by another template."""
-        return pod.version != self.version or pod.template != self.template
+        """Tell whether a pod was made for another version, by another template, or so that it would begin again on an empty volume."""
+        return pod.version != self.version or pod.template != self.template or pod.begins_for_life
 
 
 def wanted_of(spec: ClusterSpec, s: Situation, template: str, ctx: Context) -> Wanted:
@@ -179,7 +182,7 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
         yield _beginning(s, ctx)
     yield from _pods_put_back(s, wanted, ctx, why)
     if s.is_formed:
-        for step in replacement_offered(s, ctx):
+        for step in (*accepting(s, noted, ctx), *replacement_offered(s, ctx)):
             yield replace(step, reason="QuorumLost", situation=f"{lost(s, noted)}; {step.told}")
         yield from offered(s, noted, ctx)
     if s.is_formed and not s.pods and s.volumes and all(each.aside for each in s.volumes.values()):
@@ -191,6 +194,7 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
     if s.is_formed and not s.pods and not any(each.holds for each in s.volumes.values()):
         text = "every member is gone, and so is the data that they held in memory (hint: delete this cluster and recreate it, or restore a backup)"
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DataLost")
+    yield from all_lost(s, noted)
     if not s.is_formed:
         yield EtcdStep(Do.WAIT, Why.CREATING, f"the first member starts{_faults(s)}", reason="Starting")
     known = f"; {told}" if (told := knowledge(s, noted)) else ""
@@ -293,8 +297,8 @@ def _broken(_spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> 
         if _is_misfit(pod, s, wanted):
             text = f"delete {pod.slot}, which doesn't run and no longer matches the spec"
             yield EtcdStep(Do.DELETE_POD, Why.RECOVERING, text, pod.slot)
-        if pod.refuses_data and not pod.is_ready and _can_spare(s, member):
-            text = f"remove {member.slot}: its etcd refuses its data ({pod.fault[:120]}); a new member takes its place"
+        if (why := useless(pod)) and _can_spare(s, member):
+            text = f"remove {member.slot}: {why}; a new member takes its place"
             yield EtcdStep(Do.REMOVE, Why.RECOVERING, text, member.slot, member.id)
 
 
@@ -383,7 +387,10 @@ def _learner(spec: ClusterSpec, s: Situation, wanted: Wanted, member: EtcdMember
         return EtcdStep(
             Do.REMOVE, Why.SCALING, f"remove {member.slot}, which isn't needed any more", member.slot, member.id
         )
-    if s.serves(member):
+    is_settled = member.slot in s.pods and (
+        not s.pods[member.slot].is_beginning or wanted.is_outdated(s.pods[member.slot])
+    )
+    if s.serves(member) and is_settled:
         return EtcdStep(Do.PROMOTE, why, f"promote {member.slot}: it has caught up", member.slot, member.id)
     pod = s.pods[member.slot]
     fault = f": {pod.fault}" if pod.fault else ""
@@ -423,7 +430,8 @@ def _rollout(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> 
 
 
 def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> EtcdStep:
-    what = f"for {wanted.version}" if pod.version != wanted.version else "whose pod spec changed"
+    changed = "which would begin again on an empty volume" if pod.begins_for_life else "whose pod spec changed"
+    what = f"for {wanted.version}" if pod.version != wanted.version else changed
     slot = member.slot
     if slot in s.volumes:
         return EtcdStep(Do.DELETE_POD, Why.UPGRADING, f"delete {slot} {what}; it comes back on its volume", slot)

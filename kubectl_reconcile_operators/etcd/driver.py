@@ -5,7 +5,7 @@ revisions, isn't among the facts, unless there is no majority: then nothing chan
 a backup may replace them; or the quota of the database is used up, and hardly anything is written.
 
 Facts: ``members`` (id, name, peer, learner), told by a majority if ``quorum``, else by whoever knows most; ``leader`` (an id); ``version`` (of the
-cluster); ``pods`` by name (uid, id, version, learner, synced, cluster, error; without a majority also revision, term and index); ``membership`` and ``answering``, each in one line;
+cluster); ``pods`` by name (uid, id, version, learner, synced, cluster, error; alone where it leads nobody but itself while others have another leader; without a majority also revision, term and index); ``membership`` and ``answering``, each in one line;
 ``alarms`` (alarm, member). Where the quota is used up: ``sizes`` (size and used, in bytes, by pod), ``revision``, and whether the history is ``compacted`` up to that. Where there is a schedule for
 it: ``slack``, the pods that it is worth to defragment. Where the cluster issues its certificates itself: ``tls`` (see ``tls``).
 """
@@ -13,6 +13,7 @@ it: ``slack``, the pods that it is worth to defragment. Where the cluster issues
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,9 +51,14 @@ async def observe(cr: Manifest, io: Io) -> Facts:
     pods = [pod for pod in io.owned.of("Pod") if is_alive(pod) and (pod.get("status") or {}).get("podIP")]
     names = [pod["metadata"]["name"] for pod in pods]
     answers = dict(zip(names, await asyncio.gather(*(_look(cr, io, name) for name in names)), strict=True))
-    first = max((int(each["raftIndex"]) for each in answers.values() if each.get("raftIndex")), default=0)
-    leader = next((each["leader"] for each in answers.values() if each.get("leader")), "")
-    members, is_known = await _members(cr, io, answers, leader)
+    leader = _leader(answers)
+    alone = await _alone(cr, io, answers, leader)
+    answers |= {name: {**answers[name], "alone": True, "leader": ""} for name in alone}
+    among = [each for name, each in answers.items() if name not in alone]
+    first = max((int(each["raftIndex"]) for each in among if each.get("raftIndex")), default=0)
+    members, is_known = await _members(
+        cr, io, {name: each for name, each in answers.items() if name not in alone}, leader
+    )
     found = {pod["metadata"]["name"]: _fact(pod, answers[pod["metadata"]["name"]], first) for pod in pods}
     if not is_known or (condition_of(cr, "Ready") or {}).get("reason") == "RestoreOffered":
         found = {name: {**each, **_held(answers[name])} for name, each in found.items()}
@@ -68,6 +74,27 @@ async def observe(cr: Manifest, io: Io) -> Facts:
         **await _kept_small(cr, io, answers, leader),
         **await _certificates(cr, io),
     }
+
+
+def _leader(answers: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return who leads, as most say that know of anybody; where as many say otherwise, those that know more."""
+    told = [each for each in answers.values() if each.get("leader")]
+    votes = Counter(each["leader"] for each in told)
+    known = max(told, key=lambda each: (votes[each["leader"]], each["raftIndex"]), default=None)
+    return str(known["leader"]) if known else ""
+
+
+async def _alone(cr: Manifest, io: Io, answers: Mapping[str, Mapping[str, Any]], leader: str) -> list[str]:
+    """Return the pods that lead nobody but themselves while others have another leader: somebody has begun again there."""
+    found = []
+    for name in (name for name, each in answers.items() if each.get("leader") and each["leader"] != leader):
+        try:
+            members = await _list(cr, io, name, is_sure=False)
+        except (SilentPodError, EtcdError):
+            continue
+        if [each["id"] for each in members if not each["learner"]] == [answers[name]["id"]]:
+            found.append(name)
+    return found
 
 
 async def _certificates(cr: Manifest, io: Io) -> dict[str, Any]:
@@ -115,6 +142,7 @@ def _fact(pod: Manifest, answer: Mapping[str, Any], first: int) -> dict[str, Any
         **{key: answer.get(key, "") for key in ("id", "version", "cluster", "error")},
         "learner": bool(answer.get("learner")),
         "synced": is_synced,
+        **({"alone": True} if answer.get("alone") else {}),
     }
 
 
@@ -192,7 +220,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         SilentPodError: the pod that is told doesn't answer.
     """
     given = action.parameters
-    if action.verb in {Do.RECOVER, Do.REPLACE, Do.MAKE_ROOM}:
+    if action.verb in {Do.RECOVER, Do.REPLACE, Do.MAKE_ROOM, Do.ACCEPT}:
         return "decided"
     if action.verb in ON_SECRETS:
         from kubectl_reconcile_operators.etcd.tls import driver  # noqa: PLC0415 - as above

@@ -40,6 +40,7 @@ def after_action(facts: Facts, action: Action) -> Facts:
 _DECIDED: Mapping[Do, dict[str, Any]] = {
     Do.RECOVER: {"recovering": True},
     Do.REPLACE: {"replacing": True},
+    Do.ACCEPT: {},
     Do.MAKE_ROOM: {},
 }
 
@@ -47,7 +48,7 @@ _DECIDED: Mapping[Do, dict[str, Any]] = {
 def _noted(facts: Facts, action: Action) -> dict[str, Any]:
     """Return what an action changes that leaves the members as they are."""
     match action.verb:
-        case Do.RECOVER | Do.REPLACE | Do.MAKE_ROOM:
+        case Do.RECOVER | Do.REPLACE | Do.MAKE_ROOM | Do.ACCEPT:
             return _DECIDED[Do(action.verb)]
         case Do.COMPACT:
             sizes = {slot: {**each, "used": 0} for slot, each in (facts.get("sizes") or {}).items()}
@@ -120,7 +121,8 @@ def _presumed(owned: Owned, facts: Facts, alive: Collection[str], ctx: Context, 
 
 def _voter(owned: Owned, slot: str, ctx: Context, *, tls: bool) -> dict[str, Any]:
     """Return the member of a slot that votes; one whose id stands nowhere is called by its slot."""
-    known = _member_on(owned, slot) or f"new-{slot}"
+    noted = {each.slot: each.id for each in recovery_of(ctx.cr).voters}
+    known = _member_on(owned, slot) or noted.get(slot) or f"new-{slot}"
     return {"id": known, "name": slot, "peer": peer_url(ctx, slot, tls=tls), "learner": False}
 
 

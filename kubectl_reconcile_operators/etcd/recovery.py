@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -29,6 +29,7 @@ from kubectl_reconcile.module_api import (
     seconds_between,
     text_at,
 )
+from kubectl_reconcile_operators.etcd.continuity import acceptance_key
 from kubectl_reconcile_operators.etcd.situation import EtcdMember, Pod, Situation, Volume, in_order
 from kubectl_reconcile_operators.etcd.steps import Do, EtcdStep, Why
 
@@ -115,7 +116,18 @@ def _is_able(s: Situation, volume: Volume) -> bool:
 
 def _is_refused(s: Situation, slot: str) -> bool:
     pod = s.pods.get(slot)
-    return pod is not None and pod.refuses_data
+    return pod is not None and (pod.refuses_data or pod.has_lost_data or pod.is_apart)
+
+
+def useless(pod: Pod) -> str:
+    """Return why what a pod has isn't its member's data, nothing where it may be."""
+    if pod.is_apart:
+        return "it has begun again on an empty volume, so that what it holds isn't the cluster's data"
+    if pod.has_lost_data:
+        return "its data is gone: its volume came back empty"
+    if pod.refuses_data and not pod.is_ready:
+        return f"its etcd refuses its data ({pod.fault[:120]})"
+    return ""
 
 
 def _behind(s: Situation, slot: str) -> tuple[int, int, bool]:
@@ -191,9 +203,11 @@ def knowledge(s: Situation, noted: Recovery) -> str:
 
 def _known_of(s: Situation, member: EtcdMember) -> str:
     told = _told_by(s, member.slot)
+    volume, pod = s.volumes.get(member.slot), s.pods.get(member.slot)
+    if pod is not None and (pod.is_apart or pod.has_lost_data):
+        return useless(pod)
     if told.get("revision"):
         return f"answers, with revision {told['revision']} and term {told.get('term')}"
-    volume, pod = s.volumes.get(member.slot), s.pods.get(member.slot)
     if (volume is None or volume.member != member.id) or pod is None:
         return _without_pod_or_data(volume, member)
     if pod.refuses_data:
@@ -209,6 +223,40 @@ def _without_pod_or_data(volume: Volume | None, member: EtcdMember) -> str:
     if volume.member != member.id:
         return "it has another volume, without its data"
     return "its volume exists, its pod doesn't"
+
+
+def all_lost(s: Situation, noted: Recovery) -> Iterator[EtcdStep]:
+    """Yield that all data is gone, where pods are there and nobody has anything: nothing is begun in its place."""
+    voters = noted.voters or s.voters
+    if not s.is_formed or not voters or not all(_has_nothing(s, each) for each in voters):
+        return
+    text = (
+        f"all data is gone ({knowledge(s, noted)}); nothing is begun in its place (hint: restore a backup: name an EtcdRestore in .spec.restoreFrom;"
+        " or delete this cluster and its volumes, and recreate it)"
+    )
+    yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DataLost")
+
+
+def _has_nothing(s: Situation, member: EtcdMember) -> bool:
+    pod, volume = s.pods.get(member.slot), s.volumes.get(member.slot)
+    if pod is not None:
+        return pod.has_lost_data
+    return volume is None or volume.holds != member.id
+
+
+def accepting(s: Situation, noted: Recovery, ctx: Context) -> Iterator[EtcdStep]:
+    """Yield the action by which a person takes what answers for the cluster, though it knows few of those who voted last."""
+    apart = [each.slot for each in s.pods_in_order if each.is_apart]
+    if not s.is_disowned or not apart or not noted.lost_since or not _is_late(noted, ctx.now):
+        return
+    who = ", ".join(apart)
+    text = f"take what {who} holds for the data of the cluster, though it isn't what the others hold: all that they know is lost"
+    hint = f"kubectl reconcile approve etcd/{ctx.cr['metadata']['name']}"
+    situation = f"{knowledge(s, noted)}; {text} (hint: if the members were changed by hand, and this is right: {hint})"
+    yield EtcdStep(
+        Do.ACCEPT, Why.RECOVERING, text, apart[0], acceptance_key(ctx.cr, s.facts),
+        reason="QuorumLost", needs_approval=True, situation=situation,
+    )  # fmt: skip
 
 
 # --- what follows ---------------------------------------------------------------------------------
@@ -254,8 +302,8 @@ def laid_out(volume: Volume, step: EtcdStep) -> Volume:
     if step.do is not Do.PUT_ASIDE:
         return volume
     if volume.slot == step.slot:
-        return Volume(volume.slot, volume.holds, volume.is_going, volume.uid, seed_for=volume.seed_for)
-    return Volume(volume.slot, "", volume.is_going, volume.uid, aside=volume.holds or "nobody")
+        return replace(volume, member=volume.holds, aside="")
+    return replace(volume, member="", aside=volume.holds or "nobody", seed_for="")
 
 
 def is_decided(cr: Manifest, facts: Facts) -> bool:

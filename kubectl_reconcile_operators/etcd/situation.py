@@ -24,8 +24,10 @@ from kubectl_reconcile.module_api import (
     annotations_of,
     is_alive,
     is_ready,
+    map_at,
     text_at,
 )
+from kubectl_reconcile_operators.etcd.continuity import is_the_cluster
 from kubectl_reconcile_operators.etcd.precautions import Precaution, precautions_of
 from kubectl_reconcile_operators.etcd.restored import RestoreState, restore_of
 from kubectl_reconcile_operators.etcd.spec import EtcdVersion, version_of
@@ -41,6 +43,10 @@ SEED = f"{PREFIX}seed"
 """On volumes made for a restore to replace a cluster's data: what tells the snapshot."""
 TRUSTED = f"{PREFIX}trusted"
 """On pods: the fingerprints of the authorities that their etcd trusted when they were made, where the cluster issues certificates itself."""
+PEERS, STATE = f"{PREFIX}initial-cluster", f"{PREFIX}initial-cluster-state"
+"""On pods: what their etcd does where its volume is empty. Its arguments take it from here at each start, and once it has begun it only goes on."""
+CONTINUES = "existing"
+"""The state of who joins a cluster; of who is told of nobody to join, too, and who therefore never begins one."""
 ALONE = "--force-new-cluster"
 """What a pod's etcd is told to go on with its data as the only member."""
 VOTER = f"{PREFIX}voter"
@@ -62,6 +68,8 @@ _OUTER = re.compile(
     re.IGNORECASE,
 )
 """What keeps an etcd from its data without that being wrong."""
+_EMPTY = re.compile(r"cannot fetch cluster info from peer urls|could not retrieve cluster information")
+"""What an etcd ends with that has no data and finds nobody to join; one that has data asks nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,10 @@ class EtcdAlarm:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that the CR controls, and what its etcd answered. *fault* is what keeps it from running, if anything does."""
+    """A pod that the CR controls, and what its etcd answered. *fault* is what keeps it from running, if anything does.
+
+    It *has lost its data* where it has run before and its etcd finds nothing. It *is apart* where its etcd runs, but with data that isn't the cluster's: then nothing that it answers counts.
+    """
 
     slot: str
     manifest: Manifest = field(repr=False)
@@ -95,6 +106,8 @@ class Pod:
     template: str = ""
     restarts: int = 0
     refuses_data: bool = False
+    has_lost_data: bool = False
+    is_apart: bool = False
     fault: str = ""
     answers: bool = False
     is_synced: bool = False
@@ -110,9 +123,21 @@ class Pod:
         return frozenset(filter(None, annotations_of(self.manifest).get(TRUSTED, "").split(",")))
 
     @property
+    def is_beginning(self) -> bool:
+        """Whether its etcd would begin or join a cluster, should its volume be empty."""
+        return _is_beginning(self.manifest)
+
+    @property
+    def begins_for_life(self) -> bool:
+        """Whether it would even after it has begun, as pods of earlier versions do, and is there to stay."""
+        spec = self.manifest.get("spec") or {}
+        is_kept = any("persistentVolumeClaim" in each for each in spec.get("volumes") or ())
+        return is_kept and not self.is_alone and bool(begun_by_arguments(self.manifest))
+
+    @property
     def is_alone(self) -> bool:
         """Whether its etcd was told to be the only member."""
-        return any(each.startswith(ALONE) for each in arguments_of(self.manifest))
+        return _is_alone(self.manifest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +145,7 @@ class Volume:
     """A volume claim; *member* is the id of the member whose data it holds, empty where no member was seen on it.
 
     One that was put *aside* is nobody's; there the id stands, of whose data it holds still. *seed_for* tells the snapshot that
-    it was made for.
+    it was made for, *size* what it was asked to be.
     """
 
     slot: str
@@ -129,6 +154,7 @@ class Volume:
     uid: str = ""
     aside: str = ""
     seed_for: str = ""
+    size: str = ""
 
     @property
     def holds(self) -> str:
@@ -140,7 +166,7 @@ class Volume:
 class Situation:
     """Everything that is known. *is_formed* tells that the cluster has existed at some time, if only as a backup that has been restored.
 
-    *ran_version* is the lowest one that was seen running last.
+    *ran_version* is the lowest one that was seen running last. It *is disowned* where a majority answers, but not with the cluster's data (see ``continuity``): then nobody is known.
     """
 
     members: tuple[EtcdMember, ...] = ()
@@ -156,6 +182,7 @@ class Situation:
     alarms: tuple[EtcdAlarm, ...] = ()
     precautions: Mapping[str, Precaution] = field(default_factory=dict)
     facts: Facts = field(default_factory=dict, repr=False)
+    is_disowned: bool = False
 
     @property
     def voters(self) -> tuple[EtcdMember, ...]:
@@ -215,6 +242,24 @@ def arguments_of(pod: Manifest) -> Sequence[str]:
     return container.get("args") or ()
 
 
+def begun_by_arguments(pod: Manifest) -> dict[str, str]:
+    """Return what the arguments of a pod of an earlier version say of how its etcd begins; nothing where they leave that to its annotations."""
+    told = dict(each.partition("=")[::2] for each in arguments_of(pod))
+    found: dict[str, str] = {
+        name: told[name] for name in ("--initial-cluster", "--initial-cluster-state") if name in told
+    }
+    return {} if any(value.startswith("$(") for value in found.values()) else found
+
+
+def _is_alone(pod: Manifest) -> bool:
+    return any(each.startswith(ALONE) for each in arguments_of(pod))
+
+
+def _is_beginning(pod: Manifest) -> bool:
+    noted = annotations_of(pod)
+    return STATE in noted and (noted[STATE] != CONTINUES or "," in noted.get(PEERS, ""))
+
+
 def free_slot(s: Situation, ctx: Context) -> str:
     """Return the first slot that neither a member nor a pod nor a volume has."""
     taken = {*s.pods, *s.volumes, *(each.slot for each in s.members)}
@@ -234,27 +279,33 @@ def peer_url(ctx: Context, slot: str, *, tls: bool) -> str:
 def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situation:
     """Return what is known of the cluster of *cr*."""
     seen: Mapping[str, Any] = facts.get("pods") or {}
+    alone = {text_at(each, "metadata", "name") for each in owned.of("Pod") if _is_alone(each)}
+    if is_apart := not is_the_cluster(cr, facts, alone):
+        voters = {each["id"] for each in facts["members"] if not each.get("learner")}
+        seen = {name: {**each, "alone": each.get("id") in voters} for name, each in seen.items()}
+    told = {name: facts[name] for name in ("pods", "tls") if name in facts} if is_apart else facts
     pods = {each.slot: each for each in (_pod(pod, seen, ctx) for pod in owned.of("Pod")) if each.slot}
     claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
     restore = restore_of(cr, owned)
     volumes = {each.slot: each for each in (_volume(claim, ctx, restore) for claim in claims) if each.slot}
     answers = [each for each in seen.values() if each.get("cluster")]
     return Situation(
-        members=tuple(sorted(_members(facts, ctx), key=lambda each: (ctx.number_of(each.slot), each.id))),
-        is_known=bool(facts.get("quorum")),
-        leader=str(facts.get("leader") or ""),
+        members=tuple(sorted(_members(told, ctx), key=lambda each: (ctx.number_of(each.slot), each.id))),
+        is_known=bool(told.get("quorum")),
+        leader=str(told.get("leader") or ""),
         pods=pods,
         volumes=volumes,
-        version=version_of(str(facts.get("version") or "")),
+        version=version_of(str(told.get("version") or "")),
         clusters=tuple(sorted({each["cluster"] for each in answers})),
         is_formed=bool((cr.get("status") or {}).get("clusterID")) or any(each.member for each in volumes.values()),
         ran_version=version_of(text_at(cr, "status", "currentVersion"))
         if any(each.member for each in volumes.values())
         else None,
         restore=restore,
-        alarms=tuple(EtcdAlarm(str(each["alarm"]), str(each["member"])) for each in facts.get("alarms") or ()),
+        alarms=tuple(EtcdAlarm(str(each["alarm"]), str(each["member"])) for each in told.get("alarms") or ()),
         precautions=precautions_of(owned),
         facts=facts,
+        is_disowned=is_apart,
     )
 
 
@@ -269,6 +320,8 @@ def _pod(pod: Manifest, seen: Mapping[str, Any], ctx: Context) -> Pod:
     name, metadata = pod["metadata"]["name"], pod["metadata"]
     answer = seen.get(name) or {}
     is_it = answer.get("uid") == metadata.get("uid") and not answer.get("error")
+    is_apart = is_it and bool(answer.get("alone"))
+    is_it = is_it and not is_apart
     going = bool(metadata.get("deletionTimestamp"))
     container: Mapping[str, Any] = next(iter((pod.get("spec") or {}).get("containers") or ()), {})
     state: Mapping[str, Any] = next(iter((pod.get("status") or {}).get("containerStatuses") or ()), {})
@@ -282,6 +335,8 @@ def _pod(pod: Manifest, seen: Mapping[str, Any], ctx: Context) -> Pod:
         template=annotations_of(pod).get(TEMPLATE, ""),
         restarts=int(state.get("restartCount") or 0),
         refuses_data=int(state.get("restartCount") or 0) >= _CRASHES and _refuses_data(state),
+        has_lost_data=_has_lost_data(pod, state),
+        is_apart=is_apart,
         fault=_fault(pod, state),
         answers=is_it,
         is_synced=is_it and bool(answer.get("synced")),
@@ -313,6 +368,13 @@ def _refuses_data(state: Mapping[str, Any]) -> bool:
     return ended.get("exitCode") != _KILLED and bool(_REFUSED_DATA.search(said)) and not _OUTER.search(said)
 
 
+def _has_lost_data(pod: Manifest, state: Mapping[str, Any]) -> bool:
+    """Tell whether an etcd that has run before ended because it found no data; one that runs by now has found it."""
+    is_down = not is_ready(pod) and "running" not in (state.get("state") or {})
+    goes_on = annotations_of(pod).get(STATE) == CONTINUES and not _is_beginning(pod)
+    return is_down and goes_on and bool(_EMPTY.search(str(_end(state).get("message") or "")))
+
+
 def _said(message: str) -> str:
     """Return what an etcd says last: a panic, or message and error of the last line of its log, else the end of whatever it is."""
     for line in reversed(message.splitlines()):
@@ -332,4 +394,5 @@ def _volume(claim: Manifest, ctx: Context, restore: RestoreState | None) -> Volu
     aside = annotations_of(claim).get(ASIDE, "")
     member = "" if aside else annotations_of(claim).get(MEMBER, "") or written
     seed = annotations_of(claim).get(SEED, "")
-    return Volume(slot if known else "", member, bool(metadata.get("deletionTimestamp")), uid, aside, seed)
+    size = str(map_at(claim, "spec", "resources", "requests").get("storage") or "")
+    return Volume(slot if known else "", member, bool(metadata.get("deletionTimestamp")), uid, aside, seed, size)

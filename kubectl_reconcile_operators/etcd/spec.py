@@ -17,6 +17,7 @@ from kubectl_reconcile.module_api import (
     CronSchedule,
     Manifest,
     SpecError,
+    map_at,
     schedule_of,
     spec_of,
 )
@@ -200,6 +201,12 @@ class ClusterSpec:
         """Whether what a member holds goes with its pod."""
         return self.pod.persistent_volume_claim_spec is None
 
+    @property
+    def storage(self) -> str:
+        """How large the volume of a member is to be, empty where nobody says."""
+        asked = map_at(self.pod.persistent_volume_claim_spec or {}, "resources", "requests")
+        return str(asked.get("storage") or "")
+
 
 def cluster_spec(cr: Manifest) -> ClusterSpec:
     """Return the spec of *cr*.
@@ -224,11 +231,26 @@ def cluster_spec(cr: Manifest) -> ClusterSpec:
     if spec.backup:
         _check_place(spec.backup)
     _check_tls(spec.TLS)
+    _check_env(spec.pod.env)
     for kind in ("labels", "annotations"):
         for key, value in getattr(spec.pod, kind).items():
             if not isinstance(value, str):
                 raise SpecError(f".spec.pod.{kind}[{key}]", "must be text")
     return spec
+
+
+_OWNED_ENV = re.compile(r"ETCD_(CONFIG_FILE|WAL_DIR|FORCE_NEW_CLUSTER|UNSAFE_NO_FSYNC|DISCOVERY(_.*)?)")
+"""Variables by which etcd would begin a cluster, or keep its data, in another way than it is told."""
+
+
+def _check_env(env: tuple[Mapping[str, Any], ...]) -> None:
+    """Raise a SpecError where a variable tells etcd what the module does."""
+    for at, each in enumerate(env):
+        if _OWNED_ENV.fullmatch(str(each.get("name") or "")):
+            raise SpecError(
+                f".spec.pod.env[{at}].name",
+                f"{each['name']} can't be set, since the module tells members where their data is and whom they join (hint: remove it)",
+            )
 
 
 def _check_place(backup: PrecautionSpec) -> None:

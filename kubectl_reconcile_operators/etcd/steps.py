@@ -35,6 +35,8 @@ class Do(StrEnum):
     REMOVE = "remove"
     RECOVER = "recover"
     """Let one member's data go on alone: an action that changes nothing but what follows."""
+    ACCEPT = "accept"
+    """Take what answers for the cluster, though it doesn't know those who voted last: an action that changes nothing but what follows."""
     REPLACE = "replace"
     """Give up all data for a backup: an action that changes nothing but what follows."""
     BACK_UP = "back-up"

@@ -62,6 +62,15 @@ OWNED_PREFIXES: Mapping[str, str] = {
     **dict.fromkeys(("authorizer.", "principal."), "rights of users aren't supported"),
 }
 
+_FILES = re.compile(
+    r"config\.providers(\..*)?|.*\.class\.path|plugin\.path|security\.providers|kafka\.csv\..*", re.IGNORECASE
+)
+"""Keys that name programs to be loaded, and files that these read and write."""
+_CLASSES = re.compile(r".*\.(class|class\.name|classes|reporters|assignors)", re.IGNORECASE)
+"""Keys that name classes."""
+_OWN_CLASS = re.compile(r"org\.apache\.kafka\.[A-Za-z0-9_.$]+|[a-z]+")
+"""A class of Kafka's own, or the short name of one."""
+
 OWNED_TOPIC_CONFIG: Mapping[str, str] = {
     **dict.fromkeys(
         ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"),
@@ -176,6 +185,7 @@ def kafka_spec(cr: Manifest) -> KafkaSpec:
     for key, reason in ((key, _owned_by_prefix(key)) for key in sorted(spec.config)):
         if reason:
             raise SpecError(f".spec.config[{key}]", f"can't be set, since {reason} (hint: remove it)")
+    _check_programs(spec.config)
     _check_least(".spec.config[min.insync.replicas]", spec.config.get("min.insync.replicas"), spec.usual_replicas)
     check_listeners(spec.listeners)
     check_users(spec.users)
@@ -185,6 +195,21 @@ def kafka_spec(cr: Manifest) -> KafkaSpec:
 
 def _owned_by_prefix(key: str) -> str:
     return next((reason for prefix, reason in OWNED_PREFIXES.items() if key.startswith(prefix)), "")
+
+
+def _check_programs(config: Mapping[str, Any]) -> None:
+    """Raise a SpecError where brokers would be made to load a program, or to read a file: whoever may write a Kafka may do neither."""
+    for key, value in sorted(config.items()):
+        if _FILES.fullmatch(key):
+            raise SpecError(
+                f".spec.config[{key}]", "can't be set, since it names a program or a file (hint: remove it)"
+            )
+        foreign = [each for each in value.split(",") if not _OWN_CLASS.fullmatch(each.strip())]
+        if _CLASSES.fullmatch(key) and foreign:
+            raise SpecError(
+                f".spec.config[{key}]",
+                f"must name classes of Kafka itself, which begin with org.apache.kafka., not {foreign[0].strip()!r}",
+            )
 
 
 def _check_config(where: str, config: Mapping[str, Any], owned: Mapping[str, str]) -> None:

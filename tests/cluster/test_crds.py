@@ -266,6 +266,31 @@ def test_who_issues_the_certificates_of_an_etcdcluster_can_not_be_changed(kubect
     kubectl.apply(an_etcd(namespace, {"auto": {"duration": "48h", "renewBefore": "12h"}}))
 
 
+def test_where_an_etcdcluster_keeps_its_data_stays_and_only_grows(kubectl, namespace):
+    def kept(storage="1Gi", **changed):
+        claim = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "any",
+            "resources": {"requests": {"storage": storage}},
+        }
+        made = an_etcd(namespace, None)
+        return {**made, "spec": {**made["spec"], "pod": {"persistentVolumeClaimSpec": {**claim, **changed}}}}
+
+    kubectl.apply(kept())
+    for wrong in (
+        {"storage": "1000Mi"},
+        {"storageClassName": "other"},
+        {"accessModes": ["ReadWriteMany"]},
+    ):
+        with pytest.raises(Exception, match=r"can't be changed|can't become smaller"):
+            kubectl.apply(kept(**wrong))
+    with pytest.raises(Exception, match="whether members keep their data can't be changed"):
+        kubectl.apply(an_etcd(namespace, None))
+    kubectl.apply(kept("1024Mi"))
+    kubectl.apply(kept("2Gi"))
+    kubectl.apply(kept(3 << 30))
+
+
 # --- ThreeTierApp ---
 
 POSTGRES = {"engine": "MyDatabase", "version": 17, "storage": {"size": "1Gi"}}

@@ -132,6 +132,11 @@ def actions_done(cr: Manifest) -> tuple[str, ...]:
     return tuple(entry.key for entry in ActionJournal.of(cr).entries if entry.progress is ActionProgress.DONE)
 
 
+def actions_begun(cr: Manifest) -> frozenset[str]:
+    """Return the keys of the actions that have run or may have: of whoever was killed meanwhile the journal on *cr* says only that it was about to."""
+    return frozenset(entry.key for entry in ActionJournal.of(cr).entries if entry.progress is not ActionProgress.FAILED)
+
+
 def actions_failed(cr: Manifest) -> dict[str, str]:
     """Return the actions whose last try failed, by key, each with its message, as far back as the journal on *cr* goes."""
     return {

@@ -47,6 +47,7 @@ Reconcile: TypeAlias = Callable[[Manifest, Owned, Facts, Context], Outcome]
 class Observation(Struct, frozen=True):
     """What was found of external systems for one CR; *error* says why nothing could be.
 
+    *is_refused* tells that the module refuses the spec, so that it doesn't know what to look for.
     *as_of* is the time of facts that aren't of now: pods can't be reached from here, and these are what the daemon published last.
     *unreached* says why, then. *unheard* names pods that are ready and yet let a call time out, and how: the facts lack what they would say.
     """
@@ -56,6 +57,7 @@ class Observation(Struct, frozen=True):
     as_of: str = ""
     unreached: str = ""
     unheard: str = ""
+    is_refused: bool = False
 
 
 class Answer(Struct, frozen=True):

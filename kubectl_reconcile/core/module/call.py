@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.inputs import DNS_LABEL, NAME_MAX, Context, Facts, Owned
-from kubectl_reconcile.core.module.outcome import Outcome, as_tree, kept_status, key_of
+from kubectl_reconcile.core.module.outcome import Outcome, as_tree, kept_status, key_of, named
 from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import Condition, GroupKind, GroupVersionKind, Manifest
 
@@ -42,14 +42,18 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
     invalid spec goes away with it.
 
     Raises:
-        SpecError: the CR makes no sense to the module; `outcome_of_invalid` says what follows.
+        SpecError: the CR makes no sense to the module; `outcome_of_invalid` says what follows. One that is being deleted still goes: `outcome_of_refused_end`.
         ModuleError: the module raised anything else, or made a child that it may not make.
     """
+    finalizing = module.finalize is not None and bool(cr["metadata"].get("deletionTimestamp"))
     try:
-        finalizing = module.finalize is not None and cr["metadata"].get("deletionTimestamp")
         function = module.finalize if finalizing and module.finalize else module.reconcile
         outcome = function(cr, owned, facts, ctx)
-    except (SpecError, ModuleError):
+    except SpecError as error:
+        if not finalizing:
+            raise
+        outcome = outcome_of_refused_end(module, cr, owned, str(error))
+    except ModuleError:
         raise
     except Exception as error:
         raise ModuleError(module.name, f"{type(error).__name__}: {error}{_place_of(error)}") from error
@@ -95,6 +99,24 @@ def outcome_of_invalid(cr: Manifest, error: SpecError) -> Outcome:
     """Return what follows from an invalid spec: ``Degraded`` names the field, all else stays as it is."""
     conditions = (Condition("Degraded", "True", "InvalidSpec", str(error)),)
     return Outcome(status=kept_status(cr), conditions=conditions, keep_children=True)
+
+
+def outcome_of_refused_end(module: Module, cr: Manifest, owned: Owned, why: str) -> Outcome:
+    """Return what follows where a CR is to go and its module makes no sense of it, for the reason *why*: nothing keeps it.
+
+    How its children are to end isn't known: those that the module `Keeps` stay, and the others go with their owner.
+    """
+    ours = (each for each in owned.children if GroupVersionKind.of(each) in module.owns)
+    children = tuple(named(each["apiVersion"], each["kind"], each["metadata"]["name"]) for each in ours)
+    text = f"{why}; it goes anyway, and its children with it, but for those that stay"
+    return Outcome(
+        children=children,
+        untouched=tuple(map(key_of, children)),
+        status=kept_status(cr),
+        conditions=(Condition("Ready", "False", "Deleting", text), Condition("Degraded", "True", "InvalidSpec", why)),
+        warnings=(text,),
+        finalized=True,
+    )
 
 
 def _check_children(module: Module, outcome: Outcome) -> None:

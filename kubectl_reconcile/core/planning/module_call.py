@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.module.api import Module, Observation
-from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid
+from kubectl_reconcile.core.module.call import ModuleError, outcome_of_invalid, outcome_of_refused_end
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL, Context, Owned, Reads
 from kubectl_reconcile.core.module.outcome import Outcome, kept_status
 from kubectl_reconcile.core.module.published import age_s
@@ -76,20 +76,24 @@ def ask(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored]) -> Outcom
     if seen is None:
         return None
     modules = builder.inputs.modules
-    context = Context(builder.inputs.now, parent.module.name, parent.cr, seen.error, modules.ceilings)
+    ends_refused = seen.is_refused and bool(parent.cr["metadata"].get("deletionTimestamp"))
+    unobserved = "" if ends_refused else seen.error
+    context = Context(builder.inputs.now, parent.module.name, parent.cr, unobserved, modules.ceilings)
     try:
         outcome = modules.ask(parent.module, parent.cr, view, seen.facts, context)
     except SpecError as error:
         fault(builder, parent, str(error), "correct the field; until then everything stays as it is")
         return outcome_of_invalid(parent.cr, error)
     except ModuleError as error:
+        if ends_refused:
+            return outcome_of_refused_end(parent.module, parent.cr, view, seen.error)
         fault(builder, parent, str(error), "its children are left alone until the module is fixed")
         return _outcome_of_broken(parent.cr, error)
-    if seen.error:
+    if unobserved:
         fault(
             builder,
             parent,
-            f"its external system can't be observed: {seen.error}",
+            f"its external system can't be observed: {unobserved}",
             "it is observed again, at growing intervals",
         )
         return replace(outcome, actions=(), keep_children=True, finalized=False)

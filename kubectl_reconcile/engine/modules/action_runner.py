@@ -31,6 +31,7 @@ from kubectl_reconcile.core.module.api import POD, Module, Observation
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.core.module.published import recalled
+from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, controller_of
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
 from kubectl_reconcile.core.planning.plan import Change, Unobserved
@@ -79,6 +80,8 @@ async def observed(reach: Reach, module: Module, cr: Manifest, owned: Owned) -> 
         return Observation(error=f"no answer within {module.observe_s:g} s")
     except NoWayError as error:
         return Observation(error=str(error), unreached=str(error))
+    except SpecError as error:
+        return Observation(error=str(error), is_refused=True)
     except Exception as error:  # noqa: BLE001 - a module's own code; whatever it is, this look failed
         return Observation(error=str(error) or type(error).__name__)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.inputs import Keeps
 from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
@@ -40,7 +41,7 @@ KINDS = {
     CACHE: Kind(CACHE, "caches", namespaced=True, schema=UNKNOWN, custom=True, has_status=True),
     **{
         (gvk := GroupVersionKind.parse(api, kind)): Kind(gvk, f"{kind.lower()}s", namespaced=True, schema=UNKNOWN)
-        for api, kind in (("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Pod"))
+        for api, kind in (("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"))
     },
 }
 
@@ -83,8 +84,9 @@ def live(manifest, *, owner="u-1", labelled=True, manager="kubectl-reconcile-cac
 def a_module(reconcile, **more):
     methods = {"reconcile": lambda _, *given: reconcile(*given)}
     methods |= {name: (lambda _, *given, do=do: do(*given)) for name, do in more.items()}
-    owns = ["v1/Service", "example.com/v1/Thing", "v1/Pod"]
-    return module(api="example.com/v1", kind="Cache", owns=owns, name="cache")(type("Cache", (), methods))
+    owns = ["v1/Service", "example.com/v1/Thing", "v1/Pod", "v1/PersistentVolumeClaim"]
+    keeps = [Keeps("v1", "PersistentVolumeClaim")]
+    return module(api="example.com/v1", kind="Cache", owns=owns, name="cache", keeps=keeps)(type("Cache", (), methods))
 
 
 def plan(one, cr, *cluster, observed=None):

@@ -93,6 +93,48 @@ def test_where_a_module_cant_be_loaded_that_is_said_and_children_and_status_stay
     assert (made.changes, made.outcomes.statuses) == ((), ())
 
 
+# --- a refused spec and the end -------------------------------------------------------------------
+
+GOING = cache(deleted=True, finalizers=["reconcile.dev/cache"])
+CLAIM = child("data", "PersistentVolumeClaim", spec={"resources": {"requests": {"storage": "1Gi"}}})
+
+
+async def _refusing_to_look(*_):
+    raise SpecError(".spec.size", "must be even")
+
+
+ENDINGS = {
+    "it finalizes by the spec": {"finalize": refusing},
+    "it can't tell what to look for": {"observe": _refusing_to_look, "finalize": lambda *_: Outcome(finalized=True)},
+    "it finalizes by what it saw": {"observe": _refusing_to_look, "finalize": breaking},
+}
+
+
+def ending(how, *cluster):
+    seen = Observation(error=".spec.size: must be even", is_refused=True) if "observe" in how else None
+    made = plan(a_module(refusing, **how), GOING, *cluster, observed=seen)
+    return [change for change in made.changes if change.writes]
+
+
+@pytest.mark.parametrize("how", ENDINGS.values(), ids=ENDINGS)
+def test_nobody_is_kept_from_deleting_what_a_module_refuses(how):
+    (change,) = ending(how)
+    assert change.action.verb == "let-go"
+
+
+@pytest.mark.parametrize("how", ["it finalizes by the spec", "it finalizes by what it saw"])
+def test_what_is_kept_is_freed_before_a_refused_one_goes(how):
+    (change,) = ending(ENDINGS[how], live(FIRST), live(CLAIM))
+    assert change.ref.name == "data"
+    (change,) = ending(ENDINGS[how], live(FIRST), live(CLAIM, owner=""))
+    assert change.action.verb == "let-go"  # the other goes with its owner
+
+
+def test_what_can_t_be_observed_for_another_reason_is_waited_for():
+    one = a_module(refusing, observe=_refusing_to_look, finalize=lambda *_: Outcome(finalized=True))
+    assert not plan(one, GOING, observed=Observation(error="connection refused")).changes
+
+
 def observing(outcome):
     async def looked(*_):
         return {}

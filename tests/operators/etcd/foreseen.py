@@ -1,11 +1,13 @@
 """The steps that a preview of an etcd cluster shows."""
 
 import itertools
+from pathlib import Path
 
+from kubectl_reconcile.core.manifests.parse import parse
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import ObjectRef, annotations_of
-from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.outlook.simulation import passes
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.planner import build_children
@@ -20,6 +22,11 @@ from tests.core.planning.changes import known
 MODULES = {each.gvk: each for each in (EtcdCluster, EtcdBackup)}
 OWNED = {gvk for module in MODULES.values() for gvk in module.owns}
 KINDS = {gvk: Kind(gvk, f"{gvk.kind.lower()}s", namespaced=True, schema=UNKNOWN) for gvk in OWNED}
+for name in ("etcdclusters", "etcdbackups"):
+    (CRD,) = parse(
+        (Path(__file__).parents[3] / f"crds/{name}.etcd.database.coreos.com.yaml").read_bytes(), ""
+    ).manifests
+    KINDS |= {gvk: kind for gvk, kind in kinds_of_crd(CRD.manifest).items() if gvk in MODULES}
 TO = {"claimName": "backups"}
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "backups", "namespace": "shop"}}
 

@@ -1,16 +1,13 @@
 """What diff --until-stable shows of an EtcdCluster is what is done, step by step."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.manifests.parse import Located, parse
+from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.module.api import Observation
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
-from kubectl_reconcile.core.planning.kinds import kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.planner import build
 from kubectl_reconcile.core.planning.snapshot import Objects
@@ -21,12 +18,6 @@ from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from tests.core.planning.changes import known
 from tests.operators.etcd.foreseen import CLAIM, KINDS, MODULES, TO, foreseen
 from tests.operators.etcd.world import World
-
-for name in ("etcdclusters", "etcdbackups"):
-    (CRD,) = parse(
-        (Path(__file__).parents[3] / f"crds/{name}.etcd.database.coreos.com.yaml").read_bytes(), ""
-    ).manifests
-    KINDS |= {gvk: kind for gvk, kind in kinds_of_crd(CRD.manifest).items() if gvk in MODULES}
 
 
 def test_the_kinds_are_known():

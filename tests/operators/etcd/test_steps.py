@@ -443,3 +443,38 @@ def happen(world, what, value):
                 world.objects.pop(("PersistentVolumeClaim", f"{slot}-data"), None)
             world.objects.pop(("Pod", slot))
             world.run()
+
+
+def sizes(world):
+    return {
+        claim["spec"]["resources"]["requests"]["storage"]
+        for (kind, _), claim in world.objects.items()
+        if kind == "PersistentVolumeClaim"
+    }
+
+
+def sized(storage):
+    return {
+        "persistentVolumeClaimSpec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+    }
+
+
+def test_volumes_grow_without_a_restart_and_never_shrink():
+    world = formed()
+    world.cr["spec"]["pod"] = sized("2Gi")
+    outcome = world.settle()
+    assert (world.taken, sizes(world)) == ([], {"2Gi"})
+    assert condition(outcome, "Ready").status == "True"
+    world.cr["spec"]["pod"] = sized("1Gi")  # of a cluster that was created again
+    outcome = world.settle()
+    assert (world.taken, sizes(world)) == ([], {"2Gi"})
+    assert condition(outcome, "Degraded").reason == condition(outcome, "Ready").reason == "StorageShrinks"
+    assert "set its storage to 2Gi" in condition(outcome, "Degraded").message
+
+
+@pytest.mark.parametrize("name", ["ETCD_FORCE_NEW_CLUSTER", "ETCD_CONFIG_FILE", "ETCD_WAL_DIR", "ETCD_DISCOVERY_SRV"])
+def test_variables_that_etcd_would_begin_by_are_refused(name):
+    world = World()
+    world.cr["spec"]["pod"]["env"] = [{"name": "GOGC", "value": "50"}, {"name": name, "value": "x"}]
+    with pytest.raises(SpecError, match=rf"env\[1\].name: {name} can't be set"):
+        world.ask()

@@ -478,7 +478,9 @@ def test_pods_of_clusters_with_other_certificates_or_none_stay_what_they_were_ma
         world = World(1, **spec)
         world.settle()
         (pod,) = world.pods.values()
-        assert set(pod["metadata"]["annotations"]) == {"etcd.database.coreos.com/template"}
+        assert {name.rpartition("/")[2] for name in pod["metadata"]["annotations"]} == {
+            "template", "initial-cluster", "initial-cluster-state",
+        }  # fmt: skip
         assert labels_of(pod)["etcd_cluster"] == "db"
         assert not any("allowed-cn" in each for each in pod["spec"]["containers"][0]["args"])
         assert "certificates" not in world.cr["status"]

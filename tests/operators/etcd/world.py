@@ -19,6 +19,18 @@ from kubectl_reconcile_operators.etcd.situation import ALONE, ASIDE
 from tests.operators.keeping import ended, made, seen
 
 NOW = "2026-11-20T12:00:00Z"
+ENDED_EMPTY = {
+    "restartCount": 1,
+    "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+    "lastState": {
+        "terminated": {
+            "exitCode": 1,
+            "message": '{"level":"fatal","msg":"discovery failed","error":"cannot fetch cluster info from peer urls:'
+            ' could not retrieve cluster information from the given URLs"}',
+        }
+    },
+}
+"""How an etcd is found that has no data and nobody to join."""
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
@@ -45,7 +57,7 @@ class World:
         self.leader = ""
         self.version = ""
         self.bootstraps, self.cluster = 0, "c"
-        self.broken = set()
+        self.broken, self.lost = set(), set()
         self.taken, self.held = [], []
         self.now, self.revisions, self.decided = NOW, {}, ""
         self.seen, self.silent = set(), set()
@@ -91,6 +103,7 @@ class World:
 
     def run(self):
         """Let all pods run what they were made for."""
+        self.lost = set()
         for name, pod in self.pods.items():
             if name not in self.broken:
                 self.start(name, pod)
@@ -111,15 +124,20 @@ class World:
                 "podIP": "10.0.0.1",
                 "conditions": [{"type": "Ready", "status": str(ready)}],
             }
+            if name in self.lost:
+                pod["status"]["containerStatuses"] = [ENDED_EMPTY]
 
     def start(self, name, pod):
-        place, args = self.place(pod), dict(each.partition("=")[::2] for each in pod["spec"]["containers"][0]["args"])
+        place, args = self.place(pod), told(pod)
         assert not self.aside(name), f"{name} starts on a volume that was put aside"
         if ALONE in args:
             assert self.data.get(place), f"{name} is to go on with nothing"
             assert set(self.pods) == {name}, f"{name} goes on alone while others may run"
             self.members = [{"id": self.data[place], "name": name, "peer": peer(name), "learner": False}]
         if self.data.get(place):
+            return
+        if args["--initial-cluster-state"] == "existing" and "," not in args["--initial-cluster"]:
+            self.lost.add(name)  # it finds nobody to join, and ends
             return
         if args["--initial-cluster-state"] == "new":
             self.bootstraps += 1
@@ -230,7 +248,8 @@ class World:
                 done.append(f"create {key[1]}" if key[0] in {"Pod", "EtcdBackup"} else "")
             elif key_of(child) not in outcome.untouched:
                 live = self.objects[key]
-                assert live["spec"] == child["spec"] or key[0] == "PodDisruptionBudget", f"{key} can't be changed so"
+                may_grow = key[0] in {"PodDisruptionBudget", "PersistentVolumeClaim"}
+                assert live["spec"] == child["spec"] or may_grow, f"{key} can't be changed so"
                 live["spec"] = copy.deepcopy(child["spec"])
                 asides = ASIDE in annotations_of(child), ASIDE in annotations_of(live)
                 done += ["put aside"] if asides[0] != asides[1] and "put aside" not in done else []
@@ -293,13 +312,17 @@ class World:
         claim = self.objects.get(("PersistentVolumeClaim", f"{slot}-data"))
         return bool(claim and claim["metadata"].get("deletionTimestamp"))
 
+    def wipe(self, slot):
+        """Let the volume of a slot come back empty, and its etcd start again."""
+        self.data.pop(self.place(self.pods[slot]), None)
+
     def doom(self, slot):
         """Delete a volume by hand that is in use: it goes with its pod."""
         self.objects["PersistentVolumeClaim", f"{slot}-data"]["metadata"]["deletionTimestamp"] = NOW
 
     def act(self, action):
         given, had = action.parameters, self.has_majority
-        if action.verb in {"recover", "replace", "make-room"}:
+        if action.verb in {"recover", "replace", "make-room", "accept"}:
             assert not had or action.verb != "recover", "one member is let go on alone while there is a majority"
             self.decided = given.get("member", "")
             return
@@ -352,6 +375,19 @@ class World:
             if before == (len(self.taken), self.facts(), self.cr["status"]):
                 return outcome
         raise AssertionError(f"it never settles: {self.taken[-20:]}")
+
+
+def told(pod):
+    """What a pod's etcd is told, as its node works it out at a start."""
+    (container,) = pod["spec"]["containers"]
+    noted = {f"metadata.annotations['{name}']": value for name, value in annotations_of(pod).items()}
+    variables = {
+        each["name"]: noted.get(each["valueFrom"]["fieldRef"]["fieldPath"], "")
+        for each in container.get("env", ())
+        if "valueFrom" in each
+    }
+    found = dict(each.partition("=")[::2] for each in container["args"])
+    return {name: variables.get(value[2:-1], value) for name, value in found.items()}
 
 
 def slot_of(member):

@@ -24,6 +24,21 @@ REFUSED = {
         {"config": {"unclean.leader.election.enable": "true"}},
         ".spec.config[unclean.leader.election.enable]: can't be set, since acknowledged records would get lost",
     ),
+    "a program that reads settings": ({"config": {"config.providers": "file"}}, ".spec.config[config.providers]: can't be set, since it names a program"),
+    "what such a program is": (
+        {"config": {"config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider"}},
+        ".spec.config[config.providers.file.class]: can't be set, since it names a program or a file",
+    ),
+    "where programs are": ({"config": {"remote.log.storage.manager.class.path": "/x"}}, ".spec.config[remote.log.storage.manager.class.path]: can't be set"),
+    "programs for the security of all": ({"config": {"security.providers": "a.B"}}, ".spec.config[security.providers]: can't be set"),
+    "a class that isn't Kafka's": (
+        {"config": {"create.topic.policy.class.name": "com.example.Policy"}},
+        ".spec.config[create.topic.policy.class.name]: must name classes of Kafka itself, which begin with org.apache.kafka., not 'com.example.Policy'",
+    ),
+    "one such class of two": (
+        {"config": {"metric.reporters": "org.apache.kafka.common.metrics.JmxReporter,a.B"}},
+        ".spec.config[metric.reporters]: must name classes of Kafka itself, which begin with org.apache.kafka., not 'a.B'",
+    ),
     "a setting of two lines": ({"config": {"a.b": "1\nnode.id=7"}}, ".spec.config[a.b]: must be text of one line"),
     "a setting that is a number": ({"config": {"num.io.threads": 8}}, ".spec.config[num.io.threads]: must be text of one line, in quotes"),
     "a key of two words": ({"config": {"a b": "1"}}, ".spec.config[a b]: isn't a key of Kafka's configuration"),
@@ -49,6 +64,14 @@ def test_what_makes_no_sense_is_refused_with_its_field(spec, message):
     with pytest.raises(SpecError) as refused:
         kafka_spec(a_cr(**spec))
     assert str(refused.value).startswith(message)
+
+
+def test_classes_of_kafka_itself_may_be_named():
+    config = {
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        "group.consumer.assignors": "uniform,range",
+    }
+    assert kafka_spec(a_cr(config=config)).static == config
 
 
 def test_one_broker_alone_is_its_own_controller_and_holds_the_only_replica():

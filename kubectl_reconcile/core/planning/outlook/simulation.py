@@ -147,7 +147,7 @@ class _Future:
         """Return the object as the server would hold it."""
         owner = self.get(change.provenance.owner) if change.provenance.owner else None
         body = with_owner_uid(change.intent or {}, owner["metadata"]["uid"]) if owner else change.intent or {}
-        live = change.before if change.op is not Op.REPLACE else None
+        live = _handed_over(change) if change.op is not Op.REPLACE else None
         schema = change.kind.schema if change.kind else None
         if schema is None:
             return body
@@ -212,6 +212,14 @@ class _Future:
             metadata = (self.get(claim) or {}).get("metadata") or {}
             if metadata.get("deletionTimestamp") and set(metadata.get("finalizers") or ()) <= {_IN_USE}:
                 self.put(claim, None)
+
+
+def _handed_over(change: Change) -> Manifest | None:
+    """Return what a change finds, once what other tools owned of it is handed over."""
+    if change.before is None or not change.takeover:
+        return change.before
+    metadata = {**change.before["metadata"], "managedFields": change.takeover[0]["value"]}
+    return {**change.before, "metadata": metadata}
 
 
 _IN_USE = "kubernetes.io/pvc-protection"

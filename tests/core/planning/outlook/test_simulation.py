@@ -105,3 +105,21 @@ def test_an_approved_disposal_is_followed_by_a_better_bar():
     first, *later = foresee("candy.yaml", observed=seen, annotations={"reconcile.dev/approve-actions": "dispose"})
     assert written(first)[2:] == ["dispose-bar-1", "sugar-1-10", "make-2"]
     assert later == []
+
+
+def test_what_was_applied_by_kubectl_is_taken_over_once():
+    (located,) = parse((ROOT / "examples" / "memcached.yaml").read_bytes(), "memcached.yaml").manifests
+    said = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    owned = {"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}}}
+    entry = {
+        "manager": "kubectl-client-side-apply",
+        "operation": "Update",
+        "apiVersion": located.manifest["apiVersion"],
+    }
+    metadata = {"namespace": "shop", "uid": "u-1", "resourceVersion": "5", "generation": 1, "annotations": said}
+    metadata |= {"managedFields": [{**entry, "fieldsType": "FieldsV1", "fieldsV1": owned}]}
+    live = {**located.manifest, "metadata": {**located.manifest["metadata"], **metadata}}
+    first, *later = foresee("memcached.yaml", cluster=[live])
+    name = live["metadata"]["name"]
+    assert [change.ref.name for change in first.changes if change.takeover] == [name]
+    assert [change.ref.name for plan in later for change in plan.changes if change.takeover] == []
