@@ -64,7 +64,7 @@ class Provenance(Struct, frozen=True):
     *manager* is the field manager that writes it. *key* identifies the desired state, for the verdict that it is
     there already. *foreign* is another set that the object belongs to: its id, or
     once it is known the name of its Sync. *uses* are where values of variables stand in it. *drawn* are the fields that get a value
-    which is drawn when it is applied.
+    which is drawn when it is applied. *left* is how many fields are left as others have them, though Git asks for something else.
     """
 
     file: str = ""
@@ -75,6 +75,7 @@ class Provenance(Struct, frozen=True):
     foreign: str = ""
     uses: tuple[VariableUse, ...] = ()
     drawn: tuple[tuple[int | str, ...], ...] = ()
+    left: int = 0
 
 
 class Gate(Struct, frozen=True):

@@ -31,8 +31,9 @@ from kubectl_reconcile.core.objects import (
 from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
+from kubectl_reconcile.core.selector import Selector
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
-from kubectl_reconcile.core.ssa.ignore import IgnoreRule
+from kubectl_reconcile.core.ssa.ignore import IgnoreFrom, IgnoreRule, IgnoreTarget
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 
 SYNC = GroupVersionKind(API_GROUP, "v1alpha1", "Sync")
@@ -388,13 +389,23 @@ def _ready_rule(text: Any, field: str) -> Rule | None:
 
 
 def _ignore(spec: Manifest) -> tuple[IgnoreRule, ...]:
-    rules = []
-    for index, entry in enumerate(spec.get("ignore") or ()):
-        try:
-            rules.append(IgnoreRule.parse(entry["path"], manager=entry.get("manager", "")))
-        except ValueError as error:
-            raise SyncSpecError(f"spec.ignore[{index}].path", str(error)) from None
-    return tuple(rules)
+    return tuple(_ignore_rule(entry, f"spec.ignore[{index}]") for index, entry in enumerate(spec.get("ignore") or ()))
+
+
+def _ignore_rule(entry: Manifest, field: str) -> IgnoreRule:
+    try:
+        rule = IgnoreRule.parse(entry["path"], manager=entry.get("manager", ""))
+    except ValueError as error:
+        raise SyncSpecError(f"{field}.path", str(error)) from None
+    of = _one_of(IgnoreFrom, entry, "from", IgnoreFrom.ALWAYS, field)
+    if (target := entry.get("target")) is None:
+        return replace(rule, of=of)
+    try:
+        labels = Selector.parse(target.get("labelSelector", ""))
+    except ValueError as error:
+        raise SyncSpecError(f"{field}.target.labelSelector", str(error)) from None
+    names = {name: target[name] for name in ("group", "kind", "namespace", "name") if name in target}
+    return replace(rule, of=of, target=IgnoreTarget(**names, labels=labels))
 
 
 def _health(spec: Manifest) -> HealthRules:

@@ -35,6 +35,7 @@ from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
 from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.core.ssa.ignore import IgnoreFrom
 from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -161,6 +162,10 @@ async def plan_with_lookups(
         inputs = inputs.knowing(listed=listed).remembering(verdicts=plan.verdicts)
         plan = await build(inputs)
     informed, sets = await bases(plan), await sets_behind(session.client, plan)
+    if any(rule.of is IgnoreFrom.DRIFT for rule in inputs.sync.ignore):
+        inputs = inputs.remembering(informed=True, bases=informed.memory.bases if informed else {})
+        plan = await build(inputs)
+        informed = inputs
     if informed is None and not sets:
         return plan
     known = replace(informed or inputs, live=inputs.live, modules=inputs.modules, lookups=inputs.lookups).remembering(
