@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import HookPoint
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Severity, errors_among
-from kubectl_reconcile.core.planning import children, difference, members, prune
+from kubectl_reconcile.core.planning import children, difference, members, namespaces, prune
 from kubectl_reconcile.core.planning.arrangement import DesiredMember
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.difference import Footing
@@ -40,6 +40,7 @@ def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | N
     if difference.has_slipped(builder, wanted):
         builder = PlanBuilder.of(inputs)
         wanted = members.wanted(builder)
+    namespaces.make(builder, wanted)
     for each in wanted.values():
         _member(builder, each)
     scale_in(builder, prune.WantedByGit(wanted, builder.standing.members))

@@ -29,6 +29,7 @@ from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.namespaces import made_for
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
@@ -147,6 +148,9 @@ async def plan_with_lookups(
     """
     plan, inputs = await plan_observed(inputs, build, look)
     found = await look_up(session, _creates(plan), unseen=unseen and not _has_hooks(plan))
+    if unseen and (places := [(each.ref, each.kind) for each in made_for(plan) if each.kind]):
+        there = await look_up(session, places)  # who may not make one that is there already would be refused
+        found = Found(found.objects.joined(there.objects), {**found.unreadable, **there.unreadable})
     if found.objects or found.unreadable:
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
