@@ -196,6 +196,10 @@ class Change(Struct, frozen=True):
         return replace(self, provenance=replace(self.provenance, **changed))
 
 
+NEW_REVISION: Final = "NewRevision"
+"""The reason of a hold of all that a new revision changes, whatever that is by the time: its approval names the revision alone."""
+
+
 class Hold(Struct, frozen=True):
     """Deletions, replacements and updates that wait for a person; *along* is what would go with them, *asked* what of that Git still asks for.
 
@@ -388,7 +392,7 @@ def approval_of(refs: Iterable[ObjectRef], states: Sequence[str] = ()) -> str:
 
 def approval_of_all(holds: Iterable[Hold]) -> str:
     """Return what lets all of *holds* through; empty where there are none."""
-    return ",".join(approval_of(hold.refs, hold.states) for hold in holds)
+    return ",".join(approval_of(hold.refs if hold.reason != NEW_REVISION else (), hold.states) for hold in holds)
 
 
 def is_approved(sync: Sync, refs: Iterable[ObjectRef], states: Sequence[str] = ()) -> bool:

@@ -18,6 +18,7 @@ from kubectl_reconcile.core.planning.arrangement import DesiredMember
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.difference import Footing
 from kubectl_reconcile.core.planning.endings import updates
+from kubectl_reconcile.core.planning.endings.new_revision import with_approval
 from kubectl_reconcile.core.planning.endings.scale_in import scale_in
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.module_call import Parent
@@ -47,7 +48,7 @@ def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | N
     pruning = prune.prune(builder, wanted)
     _finalize_previews(builder)
     _tell_of_emptiness(builder)
-    made = builder.finish(pruning.holds, pruning.members, pruning.lacking)
+    made = with_approval(inputs, builder.finish(pruning.holds, pruning.members, pruning.lacking))
     return made, difference.footing_of(builder, wanted) if inputs.whole else footing
 
 

@@ -122,6 +122,15 @@ class DriftPolicy(StrEnum):
     """It is told, and a person must sync; until then the Sync isn't Ready."""
 
 
+class ApprovalPolicy(StrEnum):
+    """``spec.approval``: whether a person lets each new revision through."""
+
+    NEVER = "Never"
+    """It is applied as soon as it is there."""
+    ALWAYS = "Always"
+    """It waits for an approval; until then the cluster stays as it is."""
+
+
 class Dependency(Struct, frozen=True):
     """One entry of ``spec.dependsOn``: a Sync to be waited for, and what must be true of it besides being Ready."""
 
@@ -168,6 +177,7 @@ class Sync(Struct, frozen=True):
     waits_for_health: bool = True
     drift: DriftPolicy = DriftPolicy.CORRECT
     deletion: DeletionPolicy = DeletionPolicy.ORPHAN
+    approval: ApprovalPolicy = ApprovalPolicy.NEVER
     depends_on: tuple[Dependency, ...] = ()
     requested_at: str = ""
     approved_plan: str = ""
@@ -234,6 +244,7 @@ class Sync(Struct, frozen=True):
             health=_health(spec),
             waits_for_health=bool((spec.get("health") or {}).get("wait", True)),
             drift=_one_of(DriftPolicy, spec, "drift", DriftPolicy.CORRECT),
+            approval=_one_of(ApprovalPolicy, spec, "approval", ApprovalPolicy.NEVER),
             deletion=_one_of(DeletionPolicy, spec, "deletionPolicy", DeletionPolicy.ORPHAN),
             depends_on=_depends_on(spec, metadata.get("namespace", "")),
             requested_at=noted.get(SYNC_REQUESTED_AT, ""),

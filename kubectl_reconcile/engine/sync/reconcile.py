@@ -366,11 +366,14 @@ def _verdicts_by(target: Target, kinds: Mapping[GroupVersionKind, Kind]) -> Mapp
 
 def _memory(target: Target, desired: Desired, kinds: Mapping[GroupVersionKind, Kind]) -> Memory:
     """Return what is known of earlier syncs: whether one ended well, and whether that was of the state that is asked for."""
-    newest = current_of(maps_in(map_at(target.parent or {}, "status").get("history")))
+    status = map_at(target.parent or {}, "status")
+    newest = current_of(maps_in(status.get("history")))
+    applied = status.get("lastAppliedRevision") == desired.revision.sha
     settled = bool(desired.digest) and (newest or {}).get("digest") == desired.digest
     return Memory(
-        _verdicts_by(target, kinds), contentions=target.contentions, settled=settled, installed=newest is not None
-    )
+        _verdicts_by(target, kinds), contentions=target.contentions, settled=settled, installed=newest is not None,
+        applied=applied and not is_of_other_settings(newest, _helm(target)),
+    )  # fmt: skip
 
 
 def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Inputs | None]]:
