@@ -30,9 +30,9 @@ from kubectl_reconcile.cluster.errors import (
 )
 from kubectl_reconcile.cluster.feed import Event, EventKind, Feed, FeedContents
 from kubectl_reconcile.cluster.reflector import Reflector, fails_by_itself
-from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.cluster.store import CacheSnapshot, FeedView, StoredObject
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.selector import Selector
 
 __all__ = ["Cache", "CacheSnapshot", "Event", "EventKind", "Feed", "StoredObject"]
 

@@ -21,9 +21,9 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.discovery import Resource
-from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.cluster.store import StoredObject, Table, newer, older
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.selector import Selector
 
 _MOST_GONE = 10_000
 

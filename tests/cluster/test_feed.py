@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import NotHeld
 from kubectl_reconcile.cluster.feed import EventKind, Feed, FeedContents
-from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.cluster.store import StoredObject
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.selector import Selector
 
 WIDGET = GroupVersionKind("example.com", "v1", "Widget")
 FEED = Feed(Resource(WIDGET, "widgets", namespaced=True), label_selector="ours")

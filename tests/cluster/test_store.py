@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.cluster import store
-from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.cluster.store import CacheSnapshot, StoredObject, Table, newer
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.selector import Selector
 
 WIDGET = GroupVersionKind("example.com", "v1", "Widget")
 KIND = GroupKind("example.com", "Widget")

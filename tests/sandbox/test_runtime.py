@@ -217,6 +217,23 @@ async def test_mounts_and_their_parts_stay_within_the_container_and_the_volume(r
     assert (await run("root", {"target": "/"}))["error"] == "nothing can be mounted at /"
 
 
+async def test_a_volume_above_a_folder_that_is_shown_does_not_hide_it(runtime):
+    """In whatever order they are named: else no program ran that is installed below /tmp, beside a volume for /tmp."""
+    volume, tools = runtime.folder / "above", runtime.folder / "tools"
+    for folder in (volume, tools):
+        folder.mkdir()
+    (tools / "tool").write_text("there")
+    below = {"source": str(tools), "target": "/tmp/venv/bin", "readOnly": True}  # noqa: S108 - of a container
+    above = {"source": str(volume), "target": "/tmp/", "readOnly": False}  # noqa: S108 - of a container
+    for name, mounts in (("before", [below, above]), ("after", [above, below])):
+        await add(runtime, name)
+        command = f"cat /tmp/venv/bin/tool; touch /tmp/{name}; touch /tmp/venv/bin/x 2>/dev/null || echo refused"
+        await start(runtime, name, "/bin/sh", "-c", command, mounts=mounts)
+        assert (await ended(runtime, name))["error"] in ("", None)
+        assert "".join(output(runtime, name)) == "thererefused"
+        assert (volume / name).exists()
+
+
 async def test_a_runtime_without_a_file_left_goes_on(runtime):
     """What could not be started has failed, and can be removed; who could not be heard is heard later."""
     await add(runtime, "one")

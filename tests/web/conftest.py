@@ -56,6 +56,7 @@ class Page:
     door: LocalDoor
     browser: ClientSession
     origin: str
+    server: TestServer
 
     async def ask(self, path: str, *, method: str = "GET", **options: Any) -> ClientResponse:
         return await self.browser.request(method, f"{self.origin}{path}", allow_redirects=False, **options)
@@ -104,7 +105,7 @@ async def served(session, session_of) -> AsyncIterator[Callable[..., Any]]:  # p
             await stack.enter_async_context(server)
             door.port = server.port or 0
             browser = await stack.enter_async_context(ClientSession(cookie_jar=_jar()))
-            page = Page(door, browser, f"http://127.0.0.1:{server.port}")
+            page = Page(door, browser, f"http://127.0.0.1:{server.port}", server)
             if entered:
                 assert (await page.enter()).status == 200
             return page

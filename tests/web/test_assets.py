@@ -11,7 +11,6 @@ from kubectl_reconcile.web import assets
 
 FOLDER = Path(assets.__file__).with_name("page")
 OURS = sorted(path for path in FOLDER.glob("*.js"))
-KIBIBYTE = 1024
 
 
 def test_what_is_vendored_is_what_was_published():
@@ -21,10 +20,6 @@ def test_what_is_vendored_is_what_was_published():
     for name, about in known.items():
         assert hashlib.sha256((FOLDER / "vendor" / name).read_bytes()).hexdigest() == about["sha256"]
         assert about["license"]
-
-
-def test_all_scripts_together_are_small():
-    assert sum(path.stat().st_size for path in FOLDER.rglob("*.js")) <= 60 * KIBIBYTE
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)

@@ -180,3 +180,42 @@ def row(at):
         "namespace": f"team-{at % 50:02}", "name": f"sync-{at:05}", "state": "Ready", "grade": "good", "revision": "3f9c2e1", "ref": "",
         "url": "https://git.example.com/shop.git", "path": ".", "objects": 1, "health": {}, "changedAt": "", "message": "well",
     }  # fmt: skip
+
+
+async def test_a_page_whose_server_is_dead_says_so_in_a_sentence_that_is_all_there(port, served, session):
+    page = await served(session, entered=False)
+    async with browser.tab_of(port) as tab:
+        await tab.tell("Emulation.setDeviceMetricsOverride", width=360, height=700, deviceScaleFactor=1, mobile=True)
+        await tab.open(page.door.url)
+        await tab.sees("live", ".live.is")
+        await page.server.close()
+        await tab.sees("not live", ".live:not(.is)")
+        await tab.value("document.querySelector('.home').click(); history.pushState(null, '', '/syncs/a/b')")
+        await tab.value("dispatchEvent(new PopStateEvent('popstate'))")
+        await tab.sees("t answer", ".trouble")
+        assert await tab.value("(each => each.scrollWidth <= each.clientWidth)(document.querySelector('.trouble'))")
+
+
+async def test_a_sync_that_never_applied_anything_shows_no_health(tab, followed):
+    await followed.make()
+    await followed.status(health={"counts": {"Current": 0}, "unhealthy": []})
+    await tab.open(f"{tab.origin}/syncs/{followed.namespace}/shop")
+    await tab.sees("Health", ".facts")
+    assert "Current" not in await tab.value("document.querySelector('.facts').innerText")
+
+
+_PAINTED_MS = """(() => {
+  const first = performance.getEntriesByName('first-contentful-paint')[0];
+  const scripts = performance.getEntriesByType('resource').filter(each => new URL(each.name).pathname.endsWith('.js'));
+  return first && scripts.length && [first.startTime - Math.max(...scripts.map(each => each.responseEnd))];
+})()"""
+_SOON_MS = 2000
+"""Ten times the goal of the benchmark, since tests share the machine."""
+
+
+async def test_the_page_is_painted_soon_after_its_scripts_are_there(tab):
+    taken = []
+    for _ in range(3):
+        await tab.open(f"{tab.origin}/")
+        taken += await tab.until(_PAINTED_MS)
+    assert min(taken) < _SOON_MS, taken

@@ -20,7 +20,7 @@ from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
 from kubectl_reconcile.core.module.action_journal import approving
-from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.planning.plan import NEW_REVISION, Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.apply import dry_run
@@ -106,6 +106,8 @@ def _consented(plan: Plan, *, yes: bool, color: str) -> str:
             f"approve with --yes, or --plan-hash {plan.approval}",
             status=ExitStatus.USAGE,
         )
-    if not yes and not confirmed("Delete these objects?"):
+    if not yes and not confirmed(
+        "Apply this?" if any(hold.reason == NEW_REVISION for hold in plan.holds) else "Delete these objects?"
+    ):
         raise Failure("nothing was approved", status=ExitStatus.HELD)
     return plan.approval

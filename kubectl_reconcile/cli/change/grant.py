@@ -160,7 +160,7 @@ def _remarks(found: Needed, target: Target) -> Iterator[Line]:
     for place in sorted(found.absent - found.needs.made):
         yield line(
             f"warning: namespace {place} doesn't exist, and the source doesn't create it, so it gets no Role "
-            f"(hint: kubectl create namespace {place}, then grant again)",
+            f"(hint: set spec.createNamespace of the Sync, or kubectl create namespace {place}; then grant again)",
             Tone.WARNING,
         )
     if target.parent is not None and target.sync.git is None:

@@ -135,7 +135,7 @@ _AILING = {("False", "InProgress"): Tone.WARNING, ("False", "Failed"): Tone.BAD}
 def health_of(sync: Manifest) -> str:
     """Return how many members there are of each verdict, as ``12 Current, 1 Failed``."""
     counts = map_at(sync, "status", "health", "counts")
-    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=str)) or "-"
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=str) if count) or "-"
 
 
 def _conditions(sync: Manifest) -> Mapping[str, Mapping[str, Any]]:

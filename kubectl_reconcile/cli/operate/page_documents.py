@@ -60,7 +60,7 @@ class PageDocuments(Struct, frozen=True):
             "url": without_credentials(str(git.get("url") or "")),
             "path": str(git.get("path") or "."),
             "objects": map_at(found, "summary").get("total"),
-            "health": dict(map_at(found, "health", "counts")),
+            "health": {word: count for word, count in map_at(found, "health", "counts").items() if count},
             "changedAt": str(newest.get("time") or metadata.get("creationTimestamp") or ""),
             "message": status_verb.message_of(sync)[:_MESSAGE],
         }

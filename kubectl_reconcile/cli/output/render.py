@@ -360,10 +360,12 @@ def summary(plan: Plan) -> Line:
     extras = [f"{counts[word]} {word}" for word in ("held", "blocked", "refused") if counts[word]]
     problems = _counted(len(plan.errors), "problem") if plan.errors else ""
     warned = len(plan.problems) - len(plan.errors)
+    left = sum(change.provenance.left for change in plan.changes)
     parts = [
         *(pending or ([] if extras or problems else ["no changes"])),
         *extras,
         f"{counts[Op.UNCHANGED]} unchanged",
+        f"{_counted(left, 'field')} left to others (spec.ignore)" if left else "",
         problems,
         _counted(warned, "warning") if warned else "",
         f"{len(plan.unhealthy)} unhealthy" if plan.unhealthy else "",

@@ -76,7 +76,7 @@ def of_refusals(refusals: Iterable[Refusal]) -> list[str]:
 
 
 def of_hold(hold: Hold) -> str:
-    """Return why deletions wait, and which."""
+    """Return why something waits, and what."""
     return f"{hold.message}: {listed([str(ref) for ref in hold.refs])}"
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, warnings_among
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.planning.plan import NEW_REVISION, Change, Op, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
 
 
@@ -158,6 +158,8 @@ def _sentence(reason: ConditionReason, made: Plan, counts: Counts, faults: list[
         return "the program was stopped; the next one continues"
     if reason is ConditionReason.HELD:
         hold = made.holds[0]
+        if hold.reason == NEW_REVISION:
+            return f"{hold.message} {made.approval}: {causes.listed([str(ref) for ref in hold.refs])}"
         wait = "1 deletion waits" if len(hold.refs) == 1 else f"{len(hold.refs)} deletions wait"
         return f"{wait} for approval {made.approval}: {causes.of_hold(hold)}"
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""

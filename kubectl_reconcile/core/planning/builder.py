@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import HookPoint, MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located
@@ -47,7 +48,7 @@ from kubectl_reconcile.core.planning.snapshot import Stored, members_in
 from kubectl_reconcile.core.redaction import redacted, without
 from kubectl_reconcile.core.rendering.uses import texts_of
 from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.core.ssa.ignore import IgnoreRule
+from kubectl_reconcile.core.ssa.ignore import IgnoreFrom, IgnoreRule
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy, FieldConflict, Merge, MergeError, Verdict, three_way
 
 HOOK_STAGES: Mapping[str, Stage] = {HookPoint.PRE_SYNC: Stage.BEFORE, HookPoint.POST_SYNC: Stage.AFTER}
@@ -225,6 +226,7 @@ class PlanBuilder(Struct):
         live object isn't a member yet; without it, that nobody has applied it as this manager.
         """
         policy = policy or rules.conflicts
+        ignores = self._ignores(rules, ref, desired)
         merged = functools.partial(
             three_way,
             desired=desired,
@@ -237,11 +239,12 @@ class PlanBuilder(Struct):
             adopting=adopting,
         )
         try:
-            contentions = self._contests(ref, merged, rules)
-            merge = merged(ignores=(*rules.ignore, *(IgnoreRule.at(contention.path) for contention in contentions)))
+            contentions = self._contests(ref, merged, ignores)
+            merge = merged(ignores=(*ignores, *(IgnoreRule.at(contention.path) for contention in contentions)))
         except MergeError as error:
             reason = without(redacted(str(error), desired, live), texts_of(provenance.uses))
             return Change(ref, Op.UNCHANGED, kind, live, live, provenance=provenance, gate=Gate(blocked=reason))
+        provenance = replace(provenance, left=len(merge.left)) if merge.left else provenance
         if merge.verdict is Verdict.SAME:
             labels = labels_of(desired)
             return Change(ref, Op.UNCHANGED, kind, conflicts=merge.conflicts, labels=labels, provenance=provenance)
@@ -263,10 +266,21 @@ class PlanBuilder(Struct):
             ),
         )
 
-    def _contests(self, ref: ObjectRef, merged: Callable[..., Merge], rules: Sync) -> list[Contention]:
+    def _ignores(self, rules: Sync, ref: ObjectRef, desired: Manifest) -> Sequence[IgnoreRule]:
+        """Return the rules that are about an object. What Git itself changed isn't known before all that can be is *informed*: until then nothing is drift."""
+        labels = labels_of(desired) if rules.ignore else {}
+        return [
+            each
+            for each in rules.ignore
+            if each.means(ref, labels) and (each.of is IgnoreFrom.ALWAYS or self.inputs.memory.informed)
+        ]
+
+    def _contests(
+        self, ref: ObjectRef, merged: Callable[..., Merge], ignores: Sequence[IgnoreRule]
+    ) -> list[Contention]:
         """Return the contended fields of an object that are still not as they should be; the others are settled."""
         known = self.inputs.memory.contentions.get(ref, ())
-        open_ = {change.path for change in merged(ignores=rules.ignore).changes} if known else frozenset()
+        open_ = {change.path for change in merged(ignores=ignores).changes} if known else frozenset()
         self.settled += (contention for contention in known if contention.path not in open_)
         return [contention for contention in known if contention.path in open_]
 

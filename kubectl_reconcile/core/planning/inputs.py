@@ -31,7 +31,8 @@ class Memory(Struct, frozen=True):
     *verdicts* are what an earlier build found unchanged; *bases* the manifests applied last, where they are known;
     *contentions* fields to be left alone. *sets* names the Syncs behind the ids of other sets.
     *settled* is True where a sync of this very state has ended well before: what removes itself may be gone since. *installed* is True
-    where one of any state has.
+    where one of any state has. *informed* is True where *bases* are all that can be known. *applied* is True where this very
+    revision has been applied before.
     """
 
     verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
@@ -40,6 +41,8 @@ class Memory(Struct, frozen=True):
     sets: Mapping[str, ObjectRef] = field(default_factory=dict)
     settled: bool = False
     installed: bool = False
+    informed: bool = False
+    applied: bool = False
 
 
 class Modules(Struct, frozen=True):

@@ -64,7 +64,7 @@ class Provenance(Struct, frozen=True):
     *manager* is the field manager that writes it. *key* identifies the desired state, for the verdict that it is
     there already. *foreign* is another set that the object belongs to: its id, or
     once it is known the name of its Sync. *uses* are where values of variables stand in it. *drawn* are the fields that get a value
-    which is drawn when it is applied.
+    which is drawn when it is applied. *left* is how many fields are left as others have them, though Git asks for something else.
     """
 
     file: str = ""
@@ -75,6 +75,7 @@ class Provenance(Struct, frozen=True):
     foreign: str = ""
     uses: tuple[VariableUse, ...] = ()
     drawn: tuple[tuple[int | str, ...], ...] = ()
+    left: int = 0
 
 
 class Gate(Struct, frozen=True):
@@ -193,6 +194,10 @@ class Change(Struct, frozen=True):
     def attributed(self, **changed: Any) -> Change:
         """Return this change with another provenance."""
         return replace(self, provenance=replace(self.provenance, **changed))
+
+
+NEW_REVISION: Final = "NewRevision"
+"""The reason of a hold of all that a new revision changes, whatever that is by the time: its approval names the revision alone."""
 
 
 class Hold(Struct, frozen=True):
@@ -387,7 +392,7 @@ def approval_of(refs: Iterable[ObjectRef], states: Sequence[str] = ()) -> str:
 
 def approval_of_all(holds: Iterable[Hold]) -> str:
     """Return what lets all of *holds* through; empty where there are none."""
-    return ",".join(approval_of(hold.refs, hold.states) for hold in holds)
+    return ",".join(approval_of(hold.refs if hold.reason != NEW_REVISION else (), hold.states) for hold in holds)
 
 
 def is_approved(sync: Sync, refs: Iterable[ObjectRef], states: Sequence[str] = ()) -> bool:

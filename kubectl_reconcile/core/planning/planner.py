@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import HookPoint
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Severity, errors_among
-from kubectl_reconcile.core.planning import children, difference, members, prune
+from kubectl_reconcile.core.planning import children, difference, members, namespaces, prune
 from kubectl_reconcile.core.planning.arrangement import DesiredMember
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.difference import Footing
 from kubectl_reconcile.core.planning.endings import updates
+from kubectl_reconcile.core.planning.endings.new_revision import with_approval
 from kubectl_reconcile.core.planning.endings.scale_in import scale_in
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.module_call import Parent
@@ -40,13 +41,14 @@ def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | N
     if difference.has_slipped(builder, wanted):
         builder = PlanBuilder.of(inputs)
         wanted = members.wanted(builder)
+    namespaces.make(builder, wanted)
     for each in wanted.values():
         _member(builder, each)
     scale_in(builder, prune.WantedByGit(wanted, builder.standing.members))
     pruning = prune.prune(builder, wanted)
     _finalize_previews(builder)
     _tell_of_emptiness(builder)
-    made = builder.finish(pruning.holds, pruning.members, pruning.lacking)
+    made = with_approval(inputs, builder.finish(pruning.holds, pruning.members, pruning.lacking))
     return made, difference.footing_of(builder, wanted) if inputs.whole else footing
 
 

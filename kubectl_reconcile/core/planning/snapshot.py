@@ -161,6 +161,11 @@ class Objects:
             return None
         return {ref for ref in {*self.refs(), *moment.refs()} if self.stored(ref) != moment.stored(ref)}
 
+    def joined(self, others: Objects) -> Objects:
+        """Return these objects and *others*."""
+        found = (some.stored(ref) for some in (self, others) for ref in some.refs())
+        return Objects(each.manifest() for each in found if each is not None)
+
     def refs(self) -> Collection[ObjectRef]:
         """Return which objects these are."""
         return self._by_ref.keys()

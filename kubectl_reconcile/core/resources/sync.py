@@ -31,8 +31,9 @@ from kubectl_reconcile.core.objects import (
 from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
+from kubectl_reconcile.core.selector import Selector
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
-from kubectl_reconcile.core.ssa.ignore import IgnoreRule
+from kubectl_reconcile.core.ssa.ignore import IgnoreFrom, IgnoreRule, IgnoreTarget
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 
 SYNC = GroupVersionKind(API_GROUP, "v1alpha1", "Sync")
@@ -121,6 +122,15 @@ class DriftPolicy(StrEnum):
     """It is told, and a person must sync; until then the Sync isn't Ready."""
 
 
+class ApprovalPolicy(StrEnum):
+    """``spec.approval``: whether a person lets each new revision through."""
+
+    NEVER = "Never"
+    """It is applied as soon as it is there."""
+    ALWAYS = "Always"
+    """It waits for an approval; until then the cluster stays as it is."""
+
+
 class Dependency(Struct, frozen=True):
     """One entry of ``spec.dependsOn``: a Sync to be waited for, and what must be true of it besides being Ready."""
 
@@ -156,6 +166,7 @@ class Sync(Struct, frozen=True):
     ignore: tuple[IgnoreRule, ...] = ()
     max_deletes: DeleteLimit = DEFAULT_LIMIT
     target_namespace: str = ""
+    create_namespace: bool = False
     field_manager: str = FIELD_MANAGER
     take_over: TakeOver = KNOWN_TOOLS
     service_account: str = DEFAULT_ACCOUNT
@@ -166,6 +177,7 @@ class Sync(Struct, frozen=True):
     waits_for_health: bool = True
     drift: DriftPolicy = DriftPolicy.CORRECT
     deletion: DeletionPolicy = DeletionPolicy.ORPHAN
+    approval: ApprovalPolicy = ApprovalPolicy.NEVER
     depends_on: tuple[Dependency, ...] = ()
     requested_at: str = ""
     approved_plan: str = ""
@@ -222,6 +234,7 @@ class Sync(Struct, frozen=True):
             ignore=_ignore(spec),
             max_deletes=_max_deletes(spec),
             target_namespace=spec.get("targetNamespace", ""),
+            create_namespace=bool(spec.get("createNamespace", False)),
             field_manager=_field_manager(spec),
             take_over=_take_over(spec),
             service_account=_service_account(spec),
@@ -231,6 +244,7 @@ class Sync(Struct, frozen=True):
             health=_health(spec),
             waits_for_health=bool((spec.get("health") or {}).get("wait", True)),
             drift=_one_of(DriftPolicy, spec, "drift", DriftPolicy.CORRECT),
+            approval=_one_of(ApprovalPolicy, spec, "approval", ApprovalPolicy.NEVER),
             deletion=_one_of(DeletionPolicy, spec, "deletionPolicy", DeletionPolicy.ORPHAN),
             depends_on=_depends_on(spec, metadata.get("namespace", "")),
             requested_at=noted.get(SYNC_REQUESTED_AT, ""),
@@ -388,13 +402,23 @@ def _ready_rule(text: Any, field: str) -> Rule | None:
 
 
 def _ignore(spec: Manifest) -> tuple[IgnoreRule, ...]:
-    rules = []
-    for index, entry in enumerate(spec.get("ignore") or ()):
-        try:
-            rules.append(IgnoreRule.parse(entry["path"], manager=entry.get("manager", "")))
-        except ValueError as error:
-            raise SyncSpecError(f"spec.ignore[{index}].path", str(error)) from None
-    return tuple(rules)
+    return tuple(_ignore_rule(entry, f"spec.ignore[{index}]") for index, entry in enumerate(spec.get("ignore") or ()))
+
+
+def _ignore_rule(entry: Manifest, field: str) -> IgnoreRule:
+    try:
+        rule = IgnoreRule.parse(entry["path"], manager=entry.get("manager", ""))
+    except ValueError as error:
+        raise SyncSpecError(f"{field}.path", str(error)) from None
+    of = _one_of(IgnoreFrom, entry, "from", IgnoreFrom.ALWAYS, field)
+    if (target := entry.get("target")) is None:
+        return replace(rule, of=of)
+    try:
+        labels = Selector.parse(target.get("labelSelector", ""))
+    except ValueError as error:
+        raise SyncSpecError(f"{field}.target.labelSelector", str(error)) from None
+    names = {name: target[name] for name in ("group", "kind", "namespace", "name") if name in target}
+    return replace(rule, of=of, target=IgnoreTarget(**names, labels=labels))
 
 
 def _health(spec: Manifest) -> HealthRules:

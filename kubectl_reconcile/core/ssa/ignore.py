@@ -1,7 +1,8 @@
 """Rules that leave single fields to whoever has them: ``/spec/replicas``, ``.spec.containers[name=web].image``.
 
 Vocabulary: a rule is a *pattern* of a path, and everything below it; it may name the manager
-whose fields it means. Patterns are JSON pointers (``/spec/replicas``, ``~1`` for a slash, ``*``
+whose fields it means, and the *target*, which objects it is about. What it leaves to others is all that is asked for (*Always*),
+or only what others changed, while what Git itself changes is written (*Drift*). Patterns are JSON pointers (``/spec/replicas``, ``~1`` for a slash, ``*``
 for any name) or paths as we print them, where ``[name=web]`` picks a list item by its key,
 ``[="x"]`` the item of a set and ``[*]`` any item.
 
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Any, Self
 
 from msgspec import Struct
 
-from kubectl_reconcile.core.objects import FieldPath
+from kubectl_reconcile.core.objects import FieldPath, ObjectRef
+from kubectl_reconcile.core.selector import Selector
 
 _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]]+) | \["(?P<quoted>(?:[^"\\]|\\.)*)"\] | \[(?P<any>\*)\] | \[=(?P<value>[^\]]*)\]
@@ -26,15 +29,50 @@ _STEP = re.compile(
 )
 
 
+class IgnoreFrom(StrEnum):
+    """``spec.ignore[].from``: which changes are left alone."""
+
+    ALWAYS = "Always"
+    """All: the field is never written once the object is there."""
+    DRIFT = "Drift"
+    """Those of others: what Git itself changes is written."""
+
+
+class IgnoreTarget(Struct, frozen=True):
+    """``spec.ignore[].target``: objects, by all that is said of them; what isn't said may be anything."""
+
+    group: str | None = None
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    labels: Selector = Selector()
+
+    def means(self, ref: ObjectRef, labels: Mapping[str, str]) -> bool:
+        """Tell whether an object with these *labels* is meant."""
+        return (
+            (self.group is None or self.group == ref.group)
+            and self.kind in {"", ref.kind}
+            and self.namespace in {"", ref.namespace}
+            and self.name in {"", ref.name}
+            and self.labels.matches(labels)
+        )
+
+
 class IgnoreRule(Struct, frozen=True):
     """Leave alone what *pattern* matches and all below it; with *manager*, only where that one owns it.
 
-    Each step of *pattern* is a set of conditions: pairs of an element's kind and its content.
+    Each step of *pattern* is a set of conditions: pairs of an element's kind and its content. *target* None means all objects, *of* which changes.
     """
 
     pattern: tuple[tuple[str, Any], ...]
     manager: str = ""
     text: str = ""
+    target: IgnoreTarget | None = None
+    of: IgnoreFrom = IgnoreFrom.ALWAYS
+
+    def means(self, ref: ObjectRef, labels: Mapping[str, str]) -> bool:
+        """Tell whether an object with these *labels* is meant."""
+        return self.target is None or self.target.means(ref, labels)
 
     @classmethod
     def parse(cls, text: str, manager: str = "") -> Self:

@@ -61,7 +61,7 @@ class Merge(Struct, frozen=True):
 
     *merged* is the object as the server will hold it, *intent* the body to send. *takeover* is a
     JSON patch to send before the apply, empty if none is needed. *doubt* says why the verdict is
-    unsure. *ours* is what `owned` returns, or, where nothing was compared, the type to read it by.
+    unsure. *left* are fields that Git wants otherwise and rules leave as they are. *ours* is what `owned` returns, or, where nothing was compared, the type to read it by.
     """
 
     merged: Manifest
@@ -72,6 +72,7 @@ class Merge(Struct, frozen=True):
     ours: FieldSet | Type = field(default_factory=FieldSet)
     takeover: tuple[Mapping[str, Any], ...] = ()
     doubt: str = ""
+    left: tuple[FieldPath, ...] = ()
 
     @property
     def owned(self) -> FieldSet:
@@ -121,7 +122,7 @@ def three_way(
         owners = ownership_of(read, manager, take_over, adopting=adopting, recalled=last or intent)
         if schema.known:
             validate(intent, schema.root)
-        decision = decided(intent, read, owners, policy, ignores)
+        decision = decided(intent, read, owners, policy, ignores, last)
         found = judged(read, decision, last)
     except MergeError:
         raise
@@ -136,6 +137,7 @@ def three_way(
         ours=decision.outcome.owned,
         takeover=decision.owners.takeover,
         doubt=found.doubt,
+        left=decision.left,
     )
 
 

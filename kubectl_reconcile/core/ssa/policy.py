@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -24,12 +24,13 @@ from msgspec import Struct
 
 from kubectl_reconcile.core.objects import FieldPath, GroupKind, Manifest
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
-from kubectl_reconcile.core.ssa.ignore import IgnoreRule
+from kubectl_reconcile.core.ssa.ignore import IgnoreFrom, IgnoreRule
 from kubectl_reconcile.core.ssa.lookup import extract, left_out, value_at
 from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
 from kubectl_reconcile.core.ssa.ownership import ApplyOutcome, LiveObject, Ownership, applied, with_ports_taken_back
 from kubectl_reconcile.core.ssa.typed import ABSENT, fields_of, none_for_absent
 from kubectl_reconcile.core.ssa.typed_merge import merge
+from kubectl_reconcile.core.ssa.values import same
 
 _MOST_ROUNDS: Final = 10
 _SECRET: Final = GroupKind("", "Secret")
@@ -66,30 +67,38 @@ class FieldConflict(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """What is sent over which owners, the result, and whose fields Git wanted otherwise."""
+    """What is sent over which owners, the result, and whose fields Git wanted otherwise; *left* are fields that rules leave as others have them."""
 
     intent: Manifest
     owners: Ownership
     outcome: ApplyOutcome
     conflicts: tuple[FieldConflict, ...]
+    left: tuple[FieldPath, ...] = ()
 
 
 def decided(
-    intent: Manifest, live: LiveObject, owners: Ownership, policy: ConflictPolicy, ignores: Sequence[IgnoreRule]
+    intent: Manifest,
+    live: LiveObject,
+    owners: Ownership,
+    policy: ConflictPolicy,
+    ignores: Sequence[IgnoreRule],
+    base: Manifest | None = None,
 ) -> Decision:
-    """Return what is sent of *intent*, fields yielded as *policy* and *ignores* say.
+    """Return what is sent of *intent*, fields yielded as *policy* and *ignores* say; *base* is what was sent last, where it is known.
 
     Under FAIL the outcome is that of a forced apply; the conflicts say why the server will refuse.
     """
+    left: tuple[FieldPath, ...] = ()
     if ignores:
-        intent = _without_ignored(intent, live, owners, ignores)
+        asked, intent = intent, _without_ignored(_Ignoring(intent, live, owners, base), ignores)
+        left = tuple(_differing(asked, intent, live))
     if policy is ConflictPolicy.OVERRIDE:
         owners = with_ports_taken_back(owners, live, intent)
     outcome = applied(intent, live, owners)
     conflicts = _conflicts(outcome, intent, live)
     if policy is ConflictPolicy.YIELD:
         intent, outcome = _yielded(intent, outcome, live, owners)
-    return Decision(intent, owners, outcome, conflicts)
+    return Decision(intent, owners, outcome, conflicts, left)
 
 
 def _conflicts(outcome: ApplyOutcome, intent: Manifest, live: LiveObject) -> tuple[FieldConflict, ...]:
@@ -125,14 +134,42 @@ def _without(intent: Manifest, fields: FieldSet, live: LiveObject) -> Manifest:
 # --- fields to leave alone --------------------------------------------------------------------------
 
 
-def _without_ignored(intent: Manifest, live: LiveObject, owners: Ownership, ignores: Sequence[IgnoreRule]) -> Manifest:
+class _Ignoring(Struct, frozen=True):
+    """What is asked for of one object, and what is known of it."""
+
+    intent: Manifest
+    live: LiveObject
+    owners: Ownership
+    base: Manifest | None
+
+    def is_left(self, path: FieldPath, ignores: Sequence[IgnoreRule]) -> bool:
+        """Tell whether a field is left alone by one of these rules."""
+        is_string_data = self.live.schema.gvk.group_kind == _SECRET and path[0] == "f:stringData"
+        stored_at = FieldPath(("f:data", *path[1:])) if is_string_data else path
+        return any(
+            (rule.matches(path) or rule.matches(stored_at))
+            and (not rule.manager or _owns(rule.manager, path, self.owners))
+            and (rule.of is IgnoreFrom.ALWAYS or not self._changed_by_git(path))
+            for rule in ignores
+        )
+
+    def _changed_by_git(self, path: FieldPath) -> bool:
+        """Tell whether Git asks for something else than before; where nobody knows what it asked for, it does unless another owner changed the field."""
+        if self.base is None:
+            return self.owners.latest_other(path) is None
+        before, now = (value_at(tree, path, self.live.root) for tree in (self.base, self.intent))
+        return before is not now and (before is ABSENT or now is ABSENT or not same(before, now))
+
+
+def _without_ignored(asked: _Ignoring, ignores: Sequence[IgnoreRule]) -> Manifest:
     """Leave the ignored fields as they are live.
 
     Others' fields are simply left out. What only we own must be stated, at its live value, or
     the server would take our silence for a wish to remove it.
     """
+    intent, live, owners = asked.intent, asked.live, asked.owners
     candidates = (fields_of(intent, live.root) - STRIPPED).leaves() | owners.last.leaves()
-    ignored = [path for path in candidates if _is_ignored(path, live, owners, ignores)]
+    ignored = [path for path in candidates if asked.is_left(path, ignores)]
     if not ignored:
         return intent
     left = _without(intent, FieldSet.of(ignored), live)
@@ -142,20 +179,20 @@ def _without_ignored(intent: Manifest, live: LiveObject, owners: Ownership, igno
     return restored
 
 
+def _differing(asked: Manifest, sent: Manifest, live: LiveObject) -> Iterator[FieldPath]:
+    """Yield the fields that are asked for, aren't sent so, and aren't so in the cluster either."""
+    for path in (fields_of(asked, live.root) - STRIPPED).leaves() if sent is not asked else ():
+        wanted, found = value_at(asked, path, live.root), live.at(path)
+        is_sent = same(none_for_absent(value_at(sent, path, live.root)), none_for_absent(wanted))
+        if not is_sent and (found is ABSENT or not same(found, wanted)):
+            yield path
+
+
 def _falls_to_us(path: FieldPath, owners: Ownership) -> bool:
     """Return whether our silence would remove *path*: it, its container or something in it is ours, and nobody else's."""
     ours = owners.last
     is_ours = any(path[:depth] in ours for depth in range(1, len(path) + 1)) or bool(ours.under(path))
     return is_ours and not any(path in owner.fields for owner in owners.others)
-
-
-def _is_ignored(path: FieldPath, live: LiveObject, owners: Ownership, ignores: Sequence[IgnoreRule]) -> bool:
-    is_string_data = live.schema.gvk.group_kind == _SECRET and path[0] == "f:stringData"
-    stored_at = FieldPath(("f:data", *path[1:])) if is_string_data else path
-    return any(
-        (rule.matches(path) or rule.matches(stored_at)) and (not rule.manager or _owns(rule.manager, path, owners))
-        for rule in ignores
-    )
 
 
 def _owns(manager: str, path: FieldPath, owners: Ownership) -> bool:

@@ -268,7 +268,7 @@ def _hint_about_missing(change: Change, error: ApiError) -> str:
     if not isinstance(error, NotFound):
         return ""
     if change.ref.namespace and error.message.startswith("namespaces "):
-        return f" (hint: does the namespace {change.ref.namespace} exist? add it to the source, or create it)"
+        return f" (hint: does the namespace {change.ref.namespace} exist? add it to the source, create it, or set spec.createNamespace of the Sync)"
     role = role_bound_by(change.ref, change.intent or {}) if is_binding(change.ref) else None
     return f" (hint: {role} isn't there: add it to the source, or create it)" if role else ""
 

@@ -21,9 +21,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.discovery import Discovery
-from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.selector import Selector
 from kubectl_reconcile.core.ssa.merge import Reason
 
 _SHOWN = 5

@@ -29,12 +29,14 @@ from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.namespaces import made_for
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
 from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.core.ssa.ignore import IgnoreFrom
 from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -146,6 +148,9 @@ async def plan_with_lookups(
     """
     plan, inputs = await plan_observed(inputs, build, look)
     found = await look_up(session, _creates(plan), unseen=unseen and not _has_hooks(plan))
+    if unseen and (places := [(each.ref, each.kind) for each in made_for(plan) if each.kind]):
+        there = await look_up(session, places)  # who may not make one that is there already would be refused
+        found = Found(found.objects.joined(there.objects), {**found.unreadable, **there.unreadable})
     if found.objects or found.unreadable:
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
@@ -161,6 +166,10 @@ async def plan_with_lookups(
         inputs = inputs.knowing(listed=listed).remembering(verdicts=plan.verdicts)
         plan = await build(inputs)
     informed, sets = await bases(plan), await sets_behind(session.client, plan)
+    if any(rule.of is IgnoreFrom.DRIFT for rule in inputs.sync.ignore):
+        inputs = inputs.remembering(informed=True, bases=informed.memory.bases if informed else {})
+        plan = await build(inputs)
+        informed = inputs
     if informed is None and not sets:
         return plan
     known = replace(informed or inputs, live=inputs.live, modules=inputs.modules, lookups=inputs.lookups).remembering(

@@ -28,6 +28,7 @@ from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.difference import Footing
 from kubectl_reconcile.core.planning.inputs import Inputs, Memory, Modules
 from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.namespaces import NAMESPACES
 from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
 from kubectl_reconcile.core.rendering.holding import is_to_be_drawn
@@ -300,6 +301,7 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     if target.grouped:
         feeds += gather.member_feeds(session, everyone, view.selects(set_id_of(target.sync)))
     wanted = everyone | {gvk for module in below for gvk in module.owns}
+    wanted |= {NAMESPACES} if target.sync.create_namespace else set()
     named = {(gvk, namespace or target.sync.default_namespace) for gvk, namespace in pairs}
     feeds += _read_whole(session, modules, named)
     holds = recorded | Contents.of(ObjectRef(gvk.group, gvk.kind, place, "") for gvk, place in named)
@@ -364,11 +366,14 @@ def _verdicts_by(target: Target, kinds: Mapping[GroupVersionKind, Kind]) -> Mapp
 
 def _memory(target: Target, desired: Desired, kinds: Mapping[GroupVersionKind, Kind]) -> Memory:
     """Return what is known of earlier syncs: whether one ended well, and whether that was of the state that is asked for."""
-    newest = current_of(maps_in(map_at(target.parent or {}, "status").get("history")))
+    status = map_at(target.parent or {}, "status")
+    newest = current_of(maps_in(status.get("history")))
+    applied = status.get("lastAppliedRevision") == desired.revision.sha
     settled = bool(desired.digest) and (newest or {}).get("digest") == desired.digest
     return Memory(
-        _verdicts_by(target, kinds), contentions=target.contentions, settled=settled, installed=newest is not None
-    )
+        _verdicts_by(target, kinds), contentions=target.contentions, settled=settled, installed=newest is not None,
+        applied=applied and not is_of_other_settings(newest, _helm(target)),
+    )  # fmt: skip
 
 
 def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Inputs | None]]:

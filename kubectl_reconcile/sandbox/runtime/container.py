@@ -149,10 +149,14 @@ def _make_root(spec: dict[str, Any]) -> None:
     _make_etc(root, spec["files"])
     for folder in spec["empty"]:
         os.makedirs(f"{root}{folder}", exist_ok=True)
-    for each in spec["mounts"]:
+    for each in sorted(spec["mounts"], key=_depth_of):  # else a volume at /tmp would hide programs that are below it
         source = _part_of(each["source"], each["part"]) if each.get("part") else each["source"]
         _show(source, _place(root, each["target"]), read_only=each["readOnly"])
     kernel.change_root(root)
+
+
+def _depth_of(mount: dict[str, Any]) -> int:
+    return os.path.normpath(f"/{mount['target']}").count("/")
 
 
 def _show_system(name: str, root: str) -> None:

@@ -99,14 +99,16 @@ const tellAll = (kind, data) => listeners.forEach(listener => listener(kind, dat
 function connect() {
   source = new EventSource('/api/v1/stream');
   for (const kind of ['hello', 'again', 'syncs']) source.addEventListener(kind, event => {
-    if (!connected) tellAll('connected');
+    const isNews = !connected;
     connected = true;
+    if (isNews) tellAll('connected');
     waitS = 1;
     tellAll(kind, JSON.parse(event.data));
   });
   source.onerror = () => {
-    if (connected) tellAll('lost');
+    const was = connected;
     connected = false;
+    if (was) tellAll('lost');
     if (source.readyState !== EventSource.CLOSED) return;
     setTimeout(connect, waitS * 1000);
     waitS = Math.min(waitS * 2, 30);

@@ -17,6 +17,7 @@ from kubectl_reconcile.core.resources.sync import (
 )
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS
+from kubectl_reconcile.core.ssa.ignore import IgnoreFrom
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
 
 URL = "https://git.example.com/shop.git"
@@ -110,6 +111,27 @@ FIELDS = {
 @pytest.mark.parametrize(("spec", "name", "value"), FIELDS.values(), ids=FIELDS)
 def test_it_is_read(spec, name, value):
     assert getattr(sync(**spec), name) == value
+
+
+def test_what_it_ignores_may_be_drift_alone_and_of_few_objects():
+    (rule,) = sync(ignore=[{"path": "/spec/replicas", "from": "Drift", "target": {"group": "apps", "kind": "Deployment", "labelSelector": "app=web"}}]).ignore  # fmt: skip
+    web = ObjectRef("apps", "Deployment", "shop", "web")
+    assert rule.of is IgnoreFrom.DRIFT
+    assert rule.means(web, {"app": "web"})
+    assert not rule.means(web, {"app": "back"})
+    assert not rule.means(web._replace(kind="StatefulSet"), {"app": "web"})
+    assert not rule.means(web._replace(group="other"), {"app": "web"})
+
+
+TARGETS = {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"}
+
+
+@pytest.mark.parametrize("field", TARGETS)
+def test_each_thing_said_of_a_target_must_be_so(field):
+    (rule,) = sync(ignore=[{"path": "/spec/replicas", "target": TARGETS}]).ignore
+    web = ObjectRef("apps", "Deployment", "shop", "web")
+    assert rule.means(web, {})
+    assert not rule.means(web._replace(**{field: "other"}), {})
 
 
 def test_what_it_ignores_is_read_with_whose_it_is():
@@ -250,6 +272,16 @@ def test_it_is_not_rendered(source, field, message):
 
 
 PLACED = {
+    "changes to ignore": (
+        {"ignore": [{"path": "/spec/size", "from": "Git"}]},
+        "spec.ignore[0].from",
+        "'Git' isn't one of Always, Drift",
+    ),
+    "labels of objects to ignore": (
+        {"ignore": [{"path": "/spec/size", "target": {"labelSelector": "a in"}}]},
+        "spec.ignore[0].target.labelSelector",
+        "not a label selector",
+    ),
     "a path to ignore": (
         {"ignore": [{"path": "/spec/size"}, {"path": ".spec["}]},
         "spec.ignore[1].path",

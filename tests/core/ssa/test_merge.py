@@ -12,6 +12,7 @@ from kubectl_reconcile.core.objects import FIELD_MANAGER as US
 from kubectl_reconcile.core.objects import FieldPath
 from kubectl_reconcile.core.ssa.csa_upgrade import TakeOver, taken_from
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.ignore import IgnoreFrom
 from kubectl_reconcile.core.ssa.lookup import value_at
 from kubectl_reconcile.core.ssa.managed_fields import STRIPPED
 from kubectl_reconcile.core.ssa.merge import (
@@ -424,6 +425,26 @@ def test_an_ignored_field_of_another_manager_is_left_out(rule):
     result = judge(thing(size=1), scaled(), ignores=[IgnoreRule.parse(rule)])
     assert result.merged["spec"]["size"] == 7
     assert result.conflicts == ()
+
+
+DRIFT_ALONE = structs.replace(IgnoreRule.parse("/spec/size"), of=IgnoreFrom.DRIFT)
+DRIFT = {
+    "somebody's change stays": (thing(text="x", size=1), thing(text="x", size=1), Verdict.SAME, 1),
+    "Git's own change is written": (thing(text="x", size=3), thing(text="x", size=1), Verdict.DIFFERENT, 0),
+    "a field that Git asks for only now is written": (thing(text="x", size=3), thing(text="x"), Verdict.DIFFERENT, 0),
+    "somebody's change stays where nobody knows what Git asked for": (thing(text="x", size=1), None, Verdict.SAME, 1),
+}
+
+
+@pytest.mark.parametrize(("desired", "base", "verdict", "left"), DRIFT.values(), ids=DRIFT)
+def test_of_a_field_whose_drift_is_ignored(desired, base, verdict, left):
+    result = judge(desired, scaled(), base=base, ignores=[DRIFT_ALONE])
+    assert (result.verdict, len(result.left)) == (verdict, left)
+
+
+def test_what_only_we_own_and_git_changes_is_written_though_drift_is_ignored():
+    result = judge(thing(size=3), after_apply(thing(size=1)), ignores=[DRIFT_ALONE])
+    assert result.verdict is Verdict.DIFFERENT
 
 
 def test_an_ignored_field_that_only_we_own_keeps_its_live_value():

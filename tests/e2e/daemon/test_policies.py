@@ -61,6 +61,43 @@ def test_a_change_in_git_passes_by_reported_drift_of_other_objects(
     assert colour(cluster, "shop-web") == "blue"
 
 
+def test_where_drift_of_a_field_is_ignored_somebodys_change_stays_and_that_of_git_is_written(
+    followed, cluster, git_server, config_map, eventually, plugin
+):
+    target = {"kind": "ConfigMap", "name": "shop-web"}
+    sync = followed(ignore=[{"path": "/data/color", "from": "Drift", "target": target}])
+    cluster.edit("ConfigMap", "shop-web", {"data": {"color": "blue", "size": "1"}})
+    sync.until_synced(git_server.push({"shop/new.yaml": config_map("shop-new", color="green")}))
+    shown = plugin("diff", "shop")
+    assert (shown.status, "1 field left to others (spec.ignore)" in shown.out) == (0, True), shown.out
+    assert colour(cluster, "shop-web") == "blue"
+    cluster.edit("ConfigMap", "shop-new", {"data": {"color": "blue"}})
+    eventually(lambda: colour(cluster, "shop-new") == "green", "the rule isn't about this one")
+    sync.until_synced(git_server.push({"shop/web.yaml": config_map("shop-web", color="white")}))
+    assert colour(cluster, "shop-web") == "white"
+    cluster.edit("ConfigMap", "shop-web", {"data": {"color": "black"}})
+    sync.until_synced(git_server.push({"shop/more.yaml": config_map("shop-more", color="green")}))
+    assert colour(cluster, "shop-web") == "black"
+
+
+def test_where_new_revisions_wait_each_is_applied_once_it_is_approved(
+    followed, cluster, git_server, config_map, eventually, plugin
+):
+    sync = followed(approval="Never")
+    cluster.edit("Sync", "shop", {"spec": {"approval": "Always"}})
+    sha = git_server.push({"shop/web.yaml": config_map("shop-web", color="blue")})
+    eventually(lambda: sha[:7] in sync.condition("Synced").get("message", ""), "it says that it waits")
+    assert "waits for approval" in sync.condition("Synced")["message"]
+    assert colour(cluster, "shop-web") == "red"
+    shown = plugin("diff", "shop")
+    assert (shown.status, "held (NewRevision)" in shown.out + shown.err) == (1, True)
+    assert plugin("approve", "shop", "--yes").status == 0
+    sync.until_synced(sha)
+    assert colour(cluster, "shop-web") == "blue"
+    cluster.edit("ConfigMap", "shop-web", {"data": {"color": "green"}})
+    eventually(lambda: colour(cluster, "shop-web") == "blue", "drift of what was approved is put back")
+
+
 def test_drift_that_must_be_asked_for_is_put_back_by_a_sync_of_a_person(followed, cluster):
     sync = followed(drift="Ask")
     cluster.delete("ConfigMap", "shop-web")

@@ -82,3 +82,21 @@ async def test_a_role_with_more_than_the_account_holds_is_blocked_and_its_bindin
     done = await perform(shop.session, target, made, Writer(shop.session.client, members=team))
     assert done.report.reason is ConditionReason.FAILED
     assert {each.change.ref.name for each in done.results if each.error} == {"reads", "binds"}
+
+
+async def test_a_namespace_is_made_for_objects_and_stays_when_they_go(shop, manifests):
+    place = f"{shop.namespace}-made"
+    await shop.settings(createNamespace=True, targetNamespace=place)
+    shop.write({"a.yaml": manifests("config_map")("a", color="red")})
+    assert [(each.op, each.ref.kind) for each in (await shop.plan()).acting()] == [
+        (Op.CREATE, "Namespace"), (Op.CREATE, "ConfigMap"),
+    ]  # fmt: skip
+    done = await shop.sync()
+    assert (done.report.reason, done.report.counts.total) == (ConditionReason.SYNCED, 1)
+    assert (await shop.live("ConfigMap", "a", place))["data"] == {"color": "red"}
+    assert (await shop.plan()).is_clean
+    shop.write({"a.yaml": None, "b.yaml": manifests("config_map")("b")})
+    await shop.sync()
+    assert await shop.live("ConfigMap", "a", place) is None
+    assert await shop.live("Namespace", place)
+    await shop.session.client.delete(f"/api/v1/namespaces/{place}")

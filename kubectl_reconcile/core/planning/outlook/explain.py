@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest
+from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
@@ -239,8 +239,9 @@ def _ours(sync: Sync | None, owners: Sequence[Owner]) -> list[Owner]:
 
 def _rule(facts: ExplainFacts, path: FieldPath) -> str:
     """Return the rule by which the field is left to its owner, "" if there is none."""
+    labels, ref = labels_of(facts.live), ObjectRef.of(facts.live)
     for rule in facts.sync.ignore if facts.sync is not None else ():
-        if rule.matches(path):
+        if rule.matches(path) and rule.means(ref, labels):
             return f"spec.ignore has {rule}"
     left = {conflict.path: conflict.manager for conflict in (facts.change.conflicts if facts.change else ())}
     return f"the conflict policy is Yield, and {left[path]} owns it" if path in left else ""

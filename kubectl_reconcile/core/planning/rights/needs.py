@@ -13,6 +13,7 @@ Rules:
   all, so nothing of it is given.
 - Pods, and ReplicaSets, of namespaces with workloads are listed, so that a rollout that fails names its pod.
 - A Sync of another namespace that ``dependsOn`` names is read by name.
+- Where the Sync says so, namespaces of its objects that aren't there are made.
 - What a chart looks up, where the Sync has that read: an object by its name, or all of a kind.
 - The Secrets that a Sync names, and the ConfigMap with the keys that it trusts, are read by name.
 - What a module reads of whole namespaces, its own account reads in those of its custom resources.
@@ -194,6 +195,7 @@ def needs_of(source: RightsInputs) -> Needs:
     gathering.secrets()
     gathering.lookups()
     gathering.dependencies()
+    gathering.namespaces()
     return gathering.needs()
 
 
@@ -337,6 +339,16 @@ class _Gathering(Struct):
             here.add(Right("", f"{git.verify.kind.lower()}s", "get", git.verify.name))
         for holder, name in git.substitute.holders if git else ():
             here |= {Right("", f"{holder.lower()}s", verb, name) for verb in ("get", "list", "watch")}
+
+    def namespaces(self) -> None:
+        """Have the account make the namespaces of its objects that aren't there, where the Sync says so."""
+        sync = self.source.sync
+        places = (
+            {place for place in self.rights if place not in {"", sync.namespace}} if sync.create_namespace else set()
+        )
+        for place in places - self.made:
+            self.made.add(place)
+            self.rights[""] |= {Right("", "namespaces", "create"), Right("", "namespaces", "get", place)}
 
     def tell(self, located: Located, message: str, hint: str) -> None:
         self.problems.add((located.path, located.line, message, hint))

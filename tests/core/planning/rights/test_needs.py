@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.module.api import UnloadedModule, module
@@ -695,3 +696,14 @@ def test_a_sync_of_another_namespace_that_is_waited_for_is_read_by_name_and_othe
     )
     found = needs_of(RightsInputs(waits, (), KINDS))
     assert found.here == {"bar": frozenset({Right("reconcile.dev", "syncs", "get", "net")})}
+
+
+def test_the_account_of_a_sync_that_makes_namespaces_may_make_those_of_its_objects():
+    objects = [located(an("ConfigMap", "a", "bar"))[0], located(an("ConfigMap", "b", "shop"))[0]]
+    for making, rights in (
+        (True, {Right("", "namespaces", "create"), Right("", "namespaces", "get", "bar")}),
+        (False, set()),
+    ):
+        found = needs_of(RightsInputs(replace(SHOP, create_namespace=making), objects, KINDS))
+        assert {each for each in found.everywhere if each.resource == "namespaces"} == rights
+        assert found.made == ({"bar"} if making else set())
