@@ -23,6 +23,7 @@ from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us, may_be_member
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
+from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.sync import gather, lookups, reconcile
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
@@ -58,7 +59,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         SourceError: the source can't be read.
         ApiError: the server doesn't answer.
     """
-    desired = await reconcile.read(session, target)
+    desired = await reconcile.read(session, target, shown=False)  # which rights it lacks is what is asked
     applied = [each for each in desired.manifests if not translated(each.manifest).left_out]
     inputs = RightsInputs(
         target.sync,
@@ -68,6 +69,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         allowed=frozenset(allowed),
         modules=session.modules,
         looked_up=lookups.rights_to_read(session, target.reader.asked()),
+        entrusted=install.entrusted(located.gvk.group_kind for located in applied),
     )
     needs = needs_of(inputs)
     if leftovers := await _leftovers(session, target, needs):
@@ -154,15 +156,26 @@ async def members_of(
     Raises:
         ApiError: the server doesn't answer.
     """
+    ours = await live_members_of(session, sync, kinds, places)
+    refs = {ObjectRef.of(one): GroupVersionKind.of(one) for one in ours if not MemberOptions.of(one).kept}
+    known = served_kinds(session, refs.values())
+    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if may_be_member(ref, places)]
+
+
+async def live_members_of(
+    session: Session, sync: Sync, kinds: Iterable[GroupKind], places: Collection[str]
+) -> list[Manifest]:
+    """Return the live objects of these *kinds* that were applied as the Sync, cluster-scoped or in *places*, as far as they may be listed.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
     set_id = set_id_of(sync)
     wide = await gather.list_along(session, {Listing(kind, set_id=set_id) for kind in kinds})
     unseen = [one for one, answer in wide.items() if answer.unseen]
     narrow = {Listing(one.kind, place, set_id) for one, place in product(unseen, places)}
     answers = [*wide.values(), *(await gather.list_along(session, narrow)).values()]
-    ours = [one for answer in answers for one in answer.objects if is_marked_by_us(one, sync.field_manager)]
-    refs = {ObjectRef.of(one): GroupVersionKind.of(one) for one in ours if not MemberOptions.of(one).kept}
-    known = served_kinds(session, refs.values())
-    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if may_be_member(ref, places)]
+    return [one for answer in answers for one in answer.objects if is_marked_by_us(one, sync.field_manager)]
 
 
 def _may_have_more(session: Session, kind: GroupKind, recorded: Contents, needs: Needs) -> bool:
