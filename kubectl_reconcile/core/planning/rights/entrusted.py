@@ -4,7 +4,7 @@ The daemon doesn't know who wrote a custom resource, and acts by its module's ri
 refuses, by policies that are installed with the daemon: to set such a field takes the right to do the same by hand.
 
 Vocabulary: a field is *entrusted* where its description in the CRD ends in one of two sentences. ``Setting it takes the right to create
-pods.`` ``Setting it takes the right to get that Secret.`` Policies, grants and previews are all made of these, so a new field is heeded by
+pods.`` ``Setting it takes the right to get that Secret.`` Policies, grants and previews are all made of these, so a new field is respected by
 all three once it says so, and people read it in ``kubectl explain``. With ``Setting it or what is beside it takes …``, so does
 changing what stands beside it: where the Secret is used.
 

@@ -104,7 +104,7 @@ async def _state(session: Session, live: Manifest, sync: Sync, *, installed: boo
 
 
 async def _entrusted(session: Session, sync: Sync, recorded: Contents) -> list[PlacedRight]:
-    """Return the rights that the server would ask for what members hold, if it were set anew."""
+    """Return the rights that the server would ask for what members hold, if it were set now."""
     fields = install.entrusted(recorded.kinds)
     live = await live_members_of(session, sync, fields, recorded.namespaces) if fields else ()
     refs = ((ObjectRef.of(one), one) for one in live)
