@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
@@ -175,6 +175,37 @@ async def _following(session: Session, name: str, namespace: str) -> tuple[Manif
             "spec.source", f"Sync {namespace}/{name} has no source; name what to apply: -f PATH --name {name}"
         )
     return live, sync, sync.git
+
+
+async def target_of_manifest(session: Session, manifest: Manifest) -> Target | None:
+    """Return the target of a Sync as *manifest* has it, whether there is one or not yet; None where it follows nothing.
+
+    Raises:
+        SyncSpecError: it can't be meant as it is written.
+        SourceError: its repository can't be used.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    sync = Sync.of(manifest)
+    if sync.git is None:
+        return None
+    source = await source_of(session, sync, sync.git)
+    target = Target(sync, source, reader=session.reader(), values=await values_of(session, sync))
+    target.reader.chart = await chart_of(session, sync)
+    with suppress(NotFound, Forbidden):
+        target.parent = await session.client.get(f"{_path(sync.namespace)}/{sync.name}")
+    return target
+
+
+async def syncs_of(session: Session, namespace: str) -> list[str]:
+    """Return the names of the Syncs of a namespace that follow something.
+
+    Raises:
+        NotInstalled: the cluster doesn't know Syncs.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    require_installed(session)
+    items, _ = await session.client.list(_path(namespace))
+    return sorted(item["metadata"]["name"] for item in items if map_at(item, "spec").get("source"))
 
 
 async def revision_target(session: Session, name: str, namespace: str, revision: str) -> Target:

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.annotations import MemberOptions, translated
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem, map_at
 from kubectl_reconcile.core.planning.endings.cascade import Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us, may_be_member
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.sync import gather, lookups, reconcile
@@ -34,7 +34,8 @@ _AT_ONCE = 16
 class Needed(Struct, frozen=True):
     """What the account of *sync* needs at *revision*. *problems* are those of the source and of what refers to roles.
 
-    *coming* are namespaces that aren't there and that the source makes; *absent* those that nobody makes.
+    *coming* are namespaces that aren't there and that the source makes; *absent* those that nobody makes. *syncs* are those that the source
+    itself holds and that follow something, each with its namespace.
     """
 
     sync: Sync
@@ -43,6 +44,11 @@ class Needed(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     coming: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
+    syncs: tuple[Manifest, ...] = ()
+
+    def beside(self, made: frozenset[str]) -> Needed:
+        """Return the same where another source makes the namespaces *made*."""
+        return replace(self, coming=self.coming | (self.absent & made), absent=self.absent - made)
 
     @property
     def givable(self) -> Needs:
@@ -77,7 +83,15 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
     gone = await _absent(session, needs.here)
     coming = gone & needs.made
     problems = (*desired.problems, *needs.problems)
-    return Needed(target.sync, desired.revision.sha, needs, problems, coming, gone - coming)
+    held = [
+        each for each in applied if each.gvk.group_kind == SYNC.group_kind and map_at(each.manifest, "spec", "source")
+    ]
+    syncs = tuple(_placed(each.manifest, each.ref.namespace or target.sync.default_namespace) for each in held)
+    return Needed(target.sync, desired.revision.sha, needs, problems, coming, gone - coming, syncs)
+
+
+def _placed(manifest: Manifest, namespace: str) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
 
 def served_kinds(session: Session, wanted: Iterable[GroupVersionKind]) -> dict[GroupVersionKind, Kind]:
