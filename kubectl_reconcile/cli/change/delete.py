@@ -73,7 +73,7 @@ async def _delete(session: Session, *, name: str, orphan: bool, yes: bool, timeo
 
 
 async def _revoked(session: Session, step: GrantStep) -> Line:
-    """Return what became of the removal of one object of a grant; whoever may not remove it can have somebody else do so."""
+    """Remove one object of a grant, and return how that ended; whoever may not can have somebody else do so."""
     try:
         await granting.apply(session, step)
     except ApiError as error:
