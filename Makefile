@@ -62,8 +62,8 @@ test-operators: $(READY) ## Run the operators' tests on real databases in pods t
 	@$(ORDERED)
 	@$(RUN) --builds="sandbox,images s3-server" $(if $(DUE),-p tests.operators.proving.due) tests/operators/real
 
-prove: sandbox images s3-server ## Run all the operators' tests, and write what they passed with into tests/operators/PROVEN.json (OPERATOR="etcd kafka")
-	@$(BIN)/python -m tests.operators.proving --pytest="$(DEALT)" $(OPERATOR)
+prove: sandbox images s3-server ## Run all the operators' tests, and write what they passed with into tests/operators/PROVEN.json (OPERATOR="etcd kafka"; PROFILE=1 as for test-operators)
+	@$(BIN)/python -m tests.operators.proving --pytest="$(DEALT)$(if $(PROFILE), -p tests.running.profile --profile=test-operators)" $(OPERATOR)
 
 images: $(READY) ## Build the programs of databases, and fetch those that Maven has (minutes the first time)
 	@$(BIN)/kubectl-reconcile sandbox build --image all
@@ -155,6 +155,7 @@ check: $(READY) ## Lint, types, layers, words, spelling, the Dockerfile, links o
 	@$(BIN)/python -m tests.pages
 	@$(BIN)/codespell
 	@$(BIN)/hadolint --failure-threshold=info Dockerfile
+	@$(BIN)/python -m tests.sizes
 
 docs: $(READY_DOCS) ## Build the site of the documentation into build/site, without network
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/python -m mkdocs build --quiet --clean

@@ -1,5 +1,7 @@
 """Volumes of stateful modules: claims that stay when their pods go, grow and never shrink.
 
+They also stay when their custom resource goes, unless its spec says otherwise: so they carry no owner, see `KEPT_CLAIMS`.
+
 Pure: a wish and a context in, manifests out.
 """
 
@@ -9,8 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubectl_reconcile.module_api import Context, Manifest
+from kubectl_reconcile.module_api import Context, Keeps, Manifest, Owned, key_of, map_at
 
+CLAIM = "PersistentVolumeClaim"
+KEPT_CLAIMS = Keeps("v1", CLAIM)
 _QUANTITY = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)([KMGTP]i|[kMGTP])?")
 _UNITS: dict[str | None, int] = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("KMGTP", 1)}
@@ -22,6 +26,24 @@ class VolumeWish:
 
     size: str
     storage_class_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsAtTheEnd:
+    """What happens to volume claims with their custom resource: whether they *stay*, which are *there*, which have yet to go or to be freed (*left*), and the keys of those that are *dropped*."""
+
+    stay: bool
+    there: tuple[Manifest, ...]
+    left: tuple[Manifest, ...]
+    dropped: tuple[str, ...]
+
+
+def claims_at_the_end(cr: Manifest, owned: Owned, ctx: Context) -> ClaimsAtTheEnd:
+    """Return what happens to the claims of *cr*, which is being deleted; its spec may be anything."""
+    bound, stay = owned.of(CLAIM), map_at(cr, "spec").get("deletionPolicy") != KEPT_CLAIMS.gone
+    found = {each["metadata"]["name"]: each for each in (*filter(ctx.sees, owned.read(CLAIM)), *bound)}
+    there = tuple(found.values())
+    return ClaimsAtTheEnd(stay, there, bound if stay else there, () if stay else tuple(map(key_of, there)))
 
 
 def bytes_of(quantity: str) -> int | None:

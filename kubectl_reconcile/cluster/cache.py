@@ -29,7 +29,7 @@ from kubectl_reconcile.cluster.errors import (
     Unreachable,
 )
 from kubectl_reconcile.cluster.feed import Event, EventKind, Feed, FeedContents
-from kubectl_reconcile.cluster.reflector import Reflector
+from kubectl_reconcile.cluster.reflector import Reflector, fails_by_itself
 from kubectl_reconcile.cluster.selector import Selector
 from kubectl_reconcile.cluster.store import CacheSnapshot, FeedView, StoredObject
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
@@ -49,7 +49,7 @@ class Cache:
     """
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self.client = client
         self.keeps: Callable[[Feed, StoredObject], bool] = lambda _feed, _stored: True
         self._reflectors: dict[Feed, Reflector] = {}
         self._snapshot: CacheSnapshot | None = None
@@ -102,7 +102,8 @@ class Cache:
     async def wait_synced(self, feeds: Iterable[Feed] | None = None, *, timeout_s: float | None = None) -> bool:
         """Wait until each of *feeds* (default: all) is synced or can't be for a lasting reason; tell if all are.
 
-        Lasting reasons are missing rights and a kind that doesn't exist. After *timeout_s* the answer is no.
+        Lasting reasons are missing rights, a kind that doesn't exist, and one that nobody serves or converts while other kinds are
+        served. After *timeout_s* the answer is no.
 
         Raises:
             KeyError: one of *feeds* is neither filled nor followed.
@@ -110,7 +111,9 @@ class Cache:
         chosen = tuple(self._reflectors.values() if feeds is None else (self._reflectors[feed] for feed in feeds))
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not all(reflector.settled for reflector in chosen):
+                while not all(
+                    reflector.settled or _fails_alone(reflector, self._reflectors.values()) for reflector in chosen
+                ):
                     await self._turn.wait()
         return all(reflector.synced for reflector in chosen)
 
@@ -212,7 +215,7 @@ class Cache:
         if found is None:
             selector = Selector.parse(feed.label_selector)
             contents = FeedContents(feed, selector, keeps=lambda stored: self.keeps(feed, stored))
-            client = self._client.impersonate(feed.user) if feed.user else self._client
+            client = self.client.impersonate(feed.user) if feed.user else self.client
             found = self._reflectors[feed] = Reflector(client, contents, self._publish, self._turned)
             self._snapshot = None
         return found
@@ -227,3 +230,10 @@ def _call(callback: Callable[..., None], *arguments: Any) -> None:
         callback(*arguments)
     except Exception:  # noqa: BLE001 - it may be any, and the feed must go on
         _LOG.exception("subscriber failed")
+
+
+def _fails_alone(reflector: Reflector, others: Iterable[Reflector]) -> bool:
+    """Tell whether a feed fails for a reason that isn't the server's as a whole: those of other kinds are kept up to date."""
+    return fails_by_itself(reflector) and any(
+        other.synced and other.contents.gvk != reflector.contents.gvk for other in others
+    )

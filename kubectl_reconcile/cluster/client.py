@@ -265,9 +265,10 @@ class Client(ApiConnection):
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: str = "Background",
+        grace_s: int | None = None,
         dry_run: bool = False,
     ) -> dict[str, Any]:
-        """Delete the object at *path*, only while it is the one with this *uid* and *resource_version* (where given).
+        """Delete the object at *path*, only while it is the one with this *uid* and *resource_version* (where given). A pod has *grace_s* seconds to end, by default its own.
 
         Returns what the server says: a ``Status`` if the object is gone, else the object, which is terminating.
 
@@ -280,6 +281,8 @@ class Client(ApiConnection):
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         if any(preconditions.values()):
             body["preconditions"] = {key: value for key, value in preconditions.items() if value}
+        if grace_s is not None:
+            body["gracePeriodSeconds"] = grace_s
         if dry_run:
             body["dryRun"] = ["All"]
         return _parsed(await self.request("DELETE", path, body=body), path)

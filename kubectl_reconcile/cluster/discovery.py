@@ -84,10 +84,10 @@ class _Index(Struct, frozen=True):
 
 
 class Discovery:
-    """What one server serves. Lookups cost no request; ``refresh`` brings it up to date."""
+    """What one server serves, as *client* reads it. Lookups cost no request; ``refresh`` brings it up to date."""
 
     def __init__(self, client: Client, cache_dir: Path | None = None) -> None:
-        self._client = client
+        self.client = client
         self._schemas = Schemas(client, cache_dir)
         self._etags: dict[str, str] = {}
         self._answers: dict[str, dict[str, Any]] = {}
@@ -181,7 +181,7 @@ class Discovery:
 
     async def _answer(self, path: str) -> dict[str, Any]:
         """Return the answer at *path*; the one before, if the server says that it still holds."""
-        answer = await self._client.request("GET", path, accept=_AGGREGATED, etag=self._etags.get(path, ""))
+        answer = await self.client.request("GET", path, accept=_AGGREGATED, etag=self._etags.get(path, ""))
         if answer.status != 304:
             try:
                 found = orjson.loads(answer.body)
@@ -196,7 +196,7 @@ class Discovery:
     async def _server_version(self) -> str:
         """Return the server's version; the one before where it doesn't say."""
         try:
-            return str((await self._client.get("/version")).get("gitVersion") or "")
+            return str((await self.client.get("/version")).get("gitVersion") or "")
         except ApiError:
             return self._version
 
@@ -212,7 +212,7 @@ class Discovery:
     async def _legacy_document(self, group: str, version: str) -> _Document:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:
-            answer = await self._client.get(path)
+            answer = await self.client.get(path)
         except ApiError as error:
             return _Document(group, version, (), str(error))
         entries = [entry for entry in answer.get("resources") or () if entry.get("kind")]

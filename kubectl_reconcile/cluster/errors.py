@@ -118,6 +118,7 @@ _ACCOUNT = "system:serviceaccount:"
 _ANONYMOUS = "system:anonymous"
 _NOT_HELD = "is attempting to grant RBAC permissions not currently held"
 """How RBAC tells that somebody would give what they don't hold themselves."""
+_GRANTING = re.compile(rf'user "(?P<user>[^"]*)".* {_NOT_HELD}')
 
 
 _DENIED = re.compile(
@@ -137,6 +138,16 @@ class KubeconfigError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} (hint: {self.hint})" if self.hint else self.message
+
+
+class NoClusterConfigured(KubeconfigError):
+    """Nothing says how to reach any cluster."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no cluster is configured",
+            "set KUBECONFIG or --kubeconfig, choose a --context, or try one on this machine: kubectl reconcile sandbox up",
+        )
 
 
 class ApiError(Exception):
@@ -200,6 +211,12 @@ class Forbidden(ApiError):
         return Denial.told(self.message)
 
     @property
+    def user(self) -> str:
+        """Who lacks rights, as far as the server said it."""
+        denial, granting = self.denial, _GRANTING.search(self.message)
+        return denial.user if denial else granting["user"] if granting else ""
+
+    @property
     def hint(self) -> str:
         """The RBAC rule that would allow it, and for whom; empty where rights aren't what is missing.
 
@@ -236,7 +253,7 @@ class TooManyRequests(ApiError):
 
 
 class ServerError(ApiError):
-    """5xx, or an answer that can't be understood: the server's own trouble, worth another try later."""
+    """5xx, an answer that can't be understood, or objects that the server can't read: its own trouble, worth another try later."""
 
 
 class Fenced(ApiError):
@@ -284,6 +301,8 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 _BY_REASON: Mapping[str, type[ApiError]] = {"AlreadyExists": AlreadyExists, "Expired": Gone}
 _MISFIT = "failed to create typed patch object"
 """How the server says, with status 500, that an applied manifest doesn't fit its kind's schema."""
+_NEVER_READ = "storage is (re)initializing: "
+"""How it says, with status 429, that it can't read objects of a kind at all, such as those that somebody else has to convert: it isn't overloaded."""
 
 
 def error_of(
@@ -300,6 +319,8 @@ def error_of(
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(code) or (ServerError if code >= 500 else ApiError)
     if str(status.get("message") or "").startswith(_MISFIT):
         kind = Invalid
+    if str(status.get("message") or "").startswith(_NEVER_READ):
+        kind = ServerError
     if retry_after_s is None and details.get("retryAfterSeconds"):
         retry_after_s = float(details["retryAfterSeconds"])
     return kind(

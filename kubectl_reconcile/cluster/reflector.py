@@ -280,6 +280,11 @@ class Reflector(Struct, eq=False):
             self.turned()
 
 
+def fails_by_itself(reflector: Reflector) -> bool:
+    """Tell whether the server answered, since somebody asked last, and said that it can't serve this feed."""
+    return isinstance(reflector.failure, ServerError) and not reflector.asked
+
+
 def _by_ref(page: Iterable[Manifest], contents: FeedContents) -> dict[ObjectRef, StoredObject]:
     return {stored.ref: stored for stored in (contents.held(StoredObject.of(each, contents.gvk)) for each in page)}
 

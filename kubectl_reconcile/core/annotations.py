@@ -39,6 +39,8 @@ REPLACE: Final = f"{PREFIX}replace"
 KEEP: Final = f"{PREFIX}prune"
 CONFLICTS: Final = f"{PREFIX}conflicts"
 MOVED_FROM: Final = f"{PREFIX}moved-from"
+MEMBER_NAMESPACES: Final = f"{PREFIX}member-namespaces"
+MEMBERS_FROM: Final = f"{PREFIX}members-from"
 MOVED_TO: Final = f"{PREFIX}moved-to"
 
 # On live members, by the program.
@@ -156,7 +158,9 @@ TABLE: Final = (
     Row(CONFLICTS, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON,
         "`Override`, `Yield`, `Fail`; the default is the Sync's `spec.conflicts`",
         "What happens to a field of this object if Git and another field manager want different values."),
-    Row(MOVED_FROM, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "`NAMESPACE/NAME` of a Sync",
+    Row(MEMBERS_FROM, Place.ANNOTATION, "Syncs", WrittenBy.ANYBODY, "`NAMESPACE/NAME` of a Sync, or the id of its set",
+        "As `moved-from` on each object of the source: for a Sync that was renamed."),
+    Row(MOVED_FROM, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "`NAMESPACE/NAME` of a Sync, or the id of its set",
         "This Sync takes over the object from that one, without deleting it. If that Sync is in another namespace, the object must have `moved-to` there."),
     Row(MOVED_TO, Place.ANNOTATION, _MEMBERS, WrittenBy.PERSON, "`NAMESPACE/NAME` of a Sync",
         "That Sync may take over the object. Until it does, this one keeps applying it."),
@@ -187,7 +191,9 @@ TABLE: Final = (
     Row(APPROVED_PLAN, Place.ANNOTATION, "Syncs", WrittenBy.CLI, "the approval hash of a plan",
         "Approve what is held."),
     Row(PINNED_FROM, Place.ANNOTATION, "Syncs", WrittenBy.CLI, 'JSON, as in `{"branch": "main"}`',
-        "What the Sync followed before `rollback` pinned it to a commit. `resume` restores it."),
+        "What the Sync followed, and said of its chart, before `rollback` pinned it to a commit. `resume` restores it."),
+    Row(MEMBER_NAMESPACES, Place.ANNOTATION, "Syncs", WrittenBy.PROGRAM, "`Kind.group=NAMESPACE,NAMESPACE`, separated by `;`",
+        "In which namespaces the Sync has members of a kind, if not in all that it has members in."),
     Row(PUSHED_AT, Place.ANNOTATION, "Syncs", WrittenBy.DAEMON, "any new value",
         "A webhook reported a push. The replica that works on the Sync checks the repository at once."),
     Row(PRUNE_FINALIZER, Place.FINALIZER, "Syncs with `deletionPolicy: Prune`", WrittenBy.DAEMON, "",
@@ -329,7 +335,7 @@ def _read(noted: Mapping[str, str], theirs: Translation) -> MemberOptions:
         replace=value(REPLACE, _boolean, theirs.replace, False),
         kept=not value(KEEP, _boolean, default=not theirs.kept, otherwise=False),
         conflicts=value(CONFLICTS, _policy, None, ConflictPolicy.FAIL),
-        moved_from=value(MOVED_FROM, _sync, None, None),
+        moved_from=value(MOVED_FROM, _origin, None, None),
         moved_to=value(MOVED_TO, _sync, None, None),
         source=noted[SOURCE] if _is_clean_path(noted.get(SOURCE, "")) else "",
         paused=value(PAUSED, _boolean, default=False, otherwise=True),
@@ -373,6 +379,26 @@ def _sync(text: str) -> ObjectRef:
         raise _UnusableError(f"is {_shown(text)}, which isn't the name of a Sync", "write NAMESPACE/NAME")
     return ObjectRef(API_GROUP, "Sync", namespace, name)
 
+
+def _origin(text: str) -> ObjectRef:
+    """Return the Sync that an object comes from; of one whose name nobody knows any more, its set's id stands for it, in no namespace."""
+    if _SET_ID.fullmatch(text.strip()):
+        return ObjectRef(API_GROUP, "Sync", "", text.strip())
+    try:
+        return _sync(text)
+    except _UnusableError as error:
+        raise _UnusableError(error.args[0], f"{error.args[1]}, or the id of its set, as in applyset-…-v1") from None
+
+
+def origin_of_members(noted: Mapping[str, str]) -> ObjectRef | None:
+    """Return the Sync whose members a Sync takes over, going by its annotations; None where it names none that can be meant."""
+    try:
+        return _origin(noted[MEMBERS_FROM]) if MEMBERS_FROM in noted else None
+    except _UnusableError:
+        return None
+
+
+_SET_ID = re.compile(r"applyset-[A-Za-z0-9_-]{43}-v1")
 
 _TARGET = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\.([a-z0-9.-]+))?/(?:([a-z0-9-]+)/)?([^/\s,]+)")
 

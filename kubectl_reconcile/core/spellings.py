@@ -65,7 +65,7 @@ def places_of(text: str, values: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def _needles(value: str) -> Iterator[str]:
-    """Yield what is looked for of a value: all of it, its lines, and of a short one how base64 has it, of which a part is in many words."""
+    """Yield what is looked for of a value: all of it, its lines, and of a short one how base64 has it, of which a part may be hidden."""
     whole = _plain(value)
     if not whole:
         return

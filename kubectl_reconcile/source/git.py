@@ -7,8 +7,8 @@ request. Where git and the server allow it, of the files only those below the pa
 older ones when somebody asks what they held. A rewritten branch is followed; a clone that turns out damaged is recreated.
 
 Files are read from git's object store by blob id. Nothing is ever checked out, so no filter,
-hook or attribute of a repository has a say, and no link leads anywhere: symbolic links and
-submodules are left out, with a problem.
+hook or attribute of a repository has a say. Symbolic links are followed within the commit; those that lead out of it, and
+submodules, are left out, with a problem.
 
 All calls block and may be made from any thread.
 """
@@ -24,6 +24,7 @@ from pathlib import Path
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.cloned.entries import Entry
 from kubectl_reconcile.source.cloned.folders import CommitFolders
 from kubectl_reconcile.source.cloned.objects import Place
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -34,7 +35,6 @@ from kubectl_reconcile.source.remote import Credentials, Repository, check_path
 from kubectl_reconcile.source.render.trees import CommitTree
 from kubectl_reconcile.source.server_refs import Ref, RefKind
 from kubectl_reconcile.source.tree import (
-    Entry,
     ListedFiles,
     blobs_at,
     commit_of,
@@ -100,7 +100,9 @@ class GitSource(FollowedRef):
         Raises:
             SourceError: a commit isn't in the clone.
         """
-        return differs(self._clone, one, other, self.path)
+        known = self._listed
+        links = known.links if known is not None and known.revision.sha in {one, other} else ()
+        return differs(self._clone, one, other, self.path, links)
 
     def revision(self) -> Revision:
         """Return the revision that the ref is at now, fetching what is missing.

@@ -24,6 +24,17 @@ from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.cloned.entries import (
+    NOWHERE,
+    NOWHERE_HINT,
+    Entry,
+    Linked,
+    counts,
+    inside,
+    is_ignore_file,
+    is_read,
+    where_of,
+)
 from kubectl_reconcile.source.cloned.folders import (
     FOLDER_MODE,
     LINK_MODE,
@@ -35,14 +46,12 @@ from kubectl_reconcile.source.cloned.folders import (
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, IgnoreTexts, raising, too_much
 
-Entry = tuple[str, str, str]
-"""Mode, id and path of a file, a folder or a link."""
-
 
 class ListedFiles(Struct, frozen=True):
     """The *revision* of a commit at a path, and what those of others are told by: the folder that is there, and ignore files *above* it.
 
-    *is_plain*: no file in it says anything of another. It has so many *entries*, folders with them, and so many *files*.
+    *is_plain*: no file in it says anything of another. It has so many *entries*, folders with them, and so many *files*. *links* are the paths of
+    links that are followed: what is read of them may be beyond the path.
     """
 
     revision: Revision
@@ -51,6 +60,7 @@ class ListedFiles(Struct, frozen=True):
     is_plain: bool = False
     entries: int = 0
     files: int = 0
+    links: tuple[str, ...] = ()
 
 
 def listed(
@@ -63,7 +73,7 @@ def listed(
     Raises:
         SourceError: the commit has nothing at the path, or isn't in the clone.
     """
-    folders = CommitFolders(clone, sha)
+    folders = CommitFolders(clone, sha, bring)
     commit = commit_of(clone, sha)
     when = commit.committed_at
     top = _top(clone, folders, sha, path)
@@ -76,9 +86,13 @@ def listed(
     if goes is not Render.RAW:
         rendered = Revision(sha, when, {}, path=path or ".", overlay=path, is_chart=goes is Render.HELM, commit=commit)
         return ListedFiles(rendered, top, (*above,))
-    entries, total, count = _below(clone, folders, top)
-    bring(blob for mode, blob, file in (*above, *entries) if _is_read(mode, file, path))
-    ignore = SourceIgnore(_ignore_files(clone, _where(clone, path), [*above, *entries]))
+    own, total, count = _below(clone, folders, top)
+    bring(blob for mode, blob, _ in own if mode == LINK_MODE)
+    linked = Linked.of(clone, folders, own, path)
+    entries = [*linked.own, *(each for each, _ in linked.through)]
+    bring(blob for mode, blob, file in (*above, *entries) if is_read(mode, file, path))
+    ignore = SourceIgnore(_ignore_files(clone, where_of(clone, path), [*above, *entries]))
+    entries = linked.read_once(path, ignore)
     files, problems = _select(entries, path, ignore)
     renderers = _renderers(entries, path, ignore)
     if render is Render.RAW:  # its own renderer's file says nothing then; those below are other folders' still
@@ -86,9 +100,9 @@ def listed(
     chosen = without_unrendered(files, renderers)
     found = (*ignore.problems, *chosen.problems, *problems)
     revision = Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".", commit=commit)
-    ignores = any(_is_ignore_file(mode, file) for mode, _, file in (*above, *entries))
-    is_plain = top[0] == FOLDER_MODE and not (ignores or renderers)
-    return ListedFiles(revision, top, (*above,), is_plain, total, count)
+    ignores = any(is_ignore_file(mode, file) for mode, _, file in (*above, *entries))
+    is_plain = top[0] == FOLDER_MODE and not (ignores or renderers or any(mode == LINK_MODE for mode, _, _ in own))
+    return ListedFiles(revision, top, (*above,), is_plain, total, count, linked.links)
 
 
 def listed_after(
@@ -114,7 +128,7 @@ def listed_after(
             return None
         entries += (other != NOTHING) - (one != NOTHING)
         count += (other[0] not in {"", FOLDER_MODE}) - (one[0] not in {"", FOLDER_MODE})
-        if not is_manifest_path(_inside(file, path)):
+        if not is_manifest_path(inside(file, path)):
             continue
         if other[0] in {"", FOLDER_MODE}:
             files.pop(file, None)
@@ -140,7 +154,7 @@ def _says_nothing_of_others(clone: Clone, mode: str, file: str, path: str) -> bo
     """Return whether an entry counts for itself alone: it is a folder or a file of a usual name, and no link, ignore file or renderer's."""
     deepest = clone.limits.depth + (path.count("/") + 1 if path else 0)
     is_usual = file.isprintable() and len(file) <= LONGEST_PATH_BYTES and file.count("/") <= deepest
-    is_special = mode in {LINK_MODE, SUBMODULE_MODE} or _is_ignore_file(mode, file)
+    is_special = mode in {LINK_MODE, SUBMODULE_MODE} or is_ignore_file(mode, file)
     return is_usual and not is_special and file.rpartition("/")[2] not in {*RENDERER_FILES, *TELLING}
 
 
@@ -157,11 +171,11 @@ def read_at(clone: Clone, folders: CommitFolders, path: str) -> Iterator[str]:
     mode, found = folders.at(path)
     if mode:
         entries = (*_ignore_files_above(folders, path), *_below(clone, folders, (mode, found, path))[0])
-        yield from (blob for mode, blob, file in entries if _is_read(mode, file, path))
+        yield from (blob for mode, blob, file in entries if is_read(mode, file, path))
 
 
-def differs(clone: Clone, one: str, other: str, path: str) -> bool:
-    """Tell whether two commits have something else at *path*, or other ignore files above it: where they don't, they list the same files.
+def differs(clone: Clone, one: str, other: str, path: str, links: Iterable[str] = ()) -> bool:
+    """Tell whether two commits have something else at *path*, other ignore files above it, or something else behind the *links* there: where they don't, they list the same files.
 
     Only folders on the way are read, as far as they aren't the same.
 
@@ -177,7 +191,10 @@ def differs(clone: Clone, one: str, other: str, path: str) -> bool:
         if old.get(IGNORE_FILE) != new.get(IGNORE_FILE):
             return True
         before, after = old.get(name, NOTHING), new.get(name, NOTHING)
-    return before != after
+    if before != after:
+        return True
+    through = (path, *links) if links or before[0] == LINK_MODE else ()
+    return any(was.at(each) != now.at(each) for each in through)
 
 
 def way_inputs_at(clone: Clone, sha: str, path: str) -> tuple[Entry, ...]:
@@ -247,9 +264,9 @@ def _way(
     if not files:
         return Render.RAW
     ignoring = [*above, (*own.get(IGNORE_FILE, NOTHING), f"{prefix}{IGNORE_FILE}")]
-    ignoring = [each for each in ignoring if _is_ignore_file(each[0], each[2])]
+    ignoring = [each for each in ignoring if is_ignore_file(each[0], each[2])]
     bring(blob for _, blob, _ in ignoring)
-    ignore = SourceIgnore(_ignore_files(clone, _where(clone, path), ignoring))
+    ignore = SourceIgnore(_ignore_files(clone, where_of(clone, path), ignoring))
     return way(render, (file for file in files if not ignore.matches(file)))
 
 
@@ -283,7 +300,7 @@ def _below(clone: Clone, folders: CommitFolders, top: Entry) -> tuple[list[Entry
     if top[0] != FOLDER_MODE:
         return [top], 1, 1
     path = top[2]
-    limits, where, found = clone.limits, _where(clone, path), []
+    limits, where, found = clone.limits, where_of(clone, path), []
     files, count, deepest = 0, 0, limits.depth + (path.count("/") + 1 if path else 0)
     for count, entry in enumerate(folders.below(top[1], f"{path}/" if path else ""), 1):
         mode, _, file = entry
@@ -296,24 +313,13 @@ def _below(clone: Clone, folders: CommitFolders, top: Entry) -> tuple[list[Entry
             raise _too_much(where, f"{file[:80]}… is below more than {limits.depth} folders", "depth")
         if len(file) > LONGEST_PATH_BYTES:
             raise _too_much(where, f"{file[:80]}… isn't a path that a file can have")
-        if _counts(mode, file, path):
+        if counts(mode, file, path):
             found.append(entry)
     return found, count, files
 
 
-def _counts(mode: str, file: str, path: str) -> bool:
-    """Return whether an entry is read, is the reason why others aren't, or deserves a word."""
-    return mode != FOLDER_MODE and (
-        _is_read(mode, file, path) or mode in {LINK_MODE, SUBMODULE_MODE} or is_renderer_path(_inside(file, path))
-    )
-
-
 def _too_much(where: str, what: str, name: str = "") -> SourceError:
     return too_much(where, what, "follow a folder of it by path", raising(name) if name else "")
-
-
-def _where(clone: Clone, path: str) -> str:
-    return f"{clone.repository}, {path}" if path not in {"", "."} else f"{clone.repository}"
 
 
 def _ignore_files_above(folders: CommitFolders, path: str) -> list[Entry]:
@@ -324,19 +330,13 @@ def _ignore_files_above(folders: CommitFolders, path: str) -> list[Entry]:
     return [each for each in found if each[0]]
 
 
-def _is_read(mode: str, file: str, path: str) -> bool:
-    """Return whether the content of *file* counts when the revision at *path* is read."""
-    wanted = file == path or is_manifest_path(_inside(file, path)) or _is_ignore_file(mode, file)
-    return wanted and mode not in {FOLDER_MODE, LINK_MODE, SUBMODULE_MODE}
-
-
 def _ignore_files(clone: Clone, where: str, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
     """Return the ignore files among *entries* by folder. Many may be the same few bytes in the repository.
 
     Raises:
         SourceError: they are too many, or too much to be held.
     """
-    found = [(file.rpartition("/")[0], blob) for mode, blob, file in entries if _is_ignore_file(mode, file)]
+    found = [(file.rpartition("/")[0], blob) for mode, blob, file in entries if is_ignore_file(mode, file)]
     texts = IgnoreTexts(where)
     for folder, blob in found:
         content = clone.reader.ask(blob)
@@ -344,21 +344,12 @@ def _ignore_files(clone: Clone, where: str, entries: list[tuple[str, str, str]])
     return texts.by_folder
 
 
-def _is_ignore_file(mode: str, path: str) -> bool:
-    return path.rpartition("/")[2] == IGNORE_FILE and mode not in {"", FOLDER_MODE, LINK_MODE, SUBMODULE_MODE}
-
-
-def _inside(path: str, root: str) -> str:
-    """Return *path* as seen from the followed folder; a file that is followed itself goes by its name."""
-    return path[len(root) + 1 :] if root and path != root else path.rpartition("/")[2] if root else path
-
-
 def _renderers(entries: list[tuple[str, str, str]], root: str, ignore: SourceIgnore) -> list[str]:
     """Return the files among *entries* that make their folder the input of a renderer."""
     files = (
         path
         for mode, _, path in entries
-        if mode not in {FOLDER_MODE, SUBMODULE_MODE} and is_renderer_path(_inside(path, root))
+        if mode not in {FOLDER_MODE, SUBMODULE_MODE} and is_renderer_path(inside(path, root))
     )
     return [path for path in files if path.isprintable() and not ignore.matches(path)]
 
@@ -370,12 +361,10 @@ def _select(
     files: dict[str, str] = {}
     problems: list[Problem] = []
     for mode, blob, path in entries:
-        inside = _inside(path, root)
-        chosen = path == root or is_manifest_path(inside)
+        seen = inside(path, root)
+        chosen = path == root or is_manifest_path(seen)
         if mode in {LINK_MODE, SUBMODULE_MODE}:
-            chosen = chosen or (
-                "." not in inside.rpartition("/")[2] and not inside.startswith(".") and "/." not in inside
-            )
+            chosen = chosen or ("." not in seen.rpartition("/")[2] and not seen.startswith(".") and "/." not in seen)
         if not chosen or ignore.matches(path):
             continue
         if not path.isprintable():
@@ -384,11 +373,7 @@ def _select(
                 Problem(one_line(shown), 0, "a file name with control characters or not in UTF-8", "rename it")
             )
         elif mode == LINK_MODE:
-            problems.append(
-                Problem(
-                    path, 0, "a symbolic link, which isn't followed", f"commit the file, or list it in {IGNORE_FILE}"
-                )
-            )
+            problems.append(Problem(path, 0, NOWHERE, NOWHERE_HINT))
         elif mode == SUBMODULE_MODE:
             problems.append(
                 Problem(
@@ -441,6 +426,6 @@ def weighed(clone: Clone, revision: Revision, known: Mapping[str, int]) -> dict[
     found = {blob: facts.size if facts else 0 for blob, facts in zip(new, clone.reader.facts(new), strict=True)}
     sizes = {**dict(zip(blobs, map(known.get, blobs, blobs.values()), strict=True)), **found}
     if sum(map(sizes.__getitem__, revision.files.values())) > most:
-        where = _where(clone, revision.path)
+        where = where_of(clone, revision.path)
         raise _too_much(where, f"its files take more than {most // MEBIBYTE} MiB", "revision_bytes")
     return sizes

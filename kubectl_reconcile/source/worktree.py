@@ -6,9 +6,8 @@ itself is read whatever its name. Blob ids are git's own, so a file in a folder 
 in a repository have one id; the digest of an unchanged file (same size, time and inode) is
 remembered for as long as the source lives.
 
-A symbolic link to what the folder has elsewhere adds nothing, since that is read where it stands. A
-link to a file that isn't read otherwise (kubelet mounts a ConfigMap that way) is followed as long
-as it stays within the folder; one that leads out, and one to a hidden folder, is a problem. Sockets,
+A symbolic link is followed as in a repository: as long as it stays within the working tree, or within the folder where that is in
+none (kubelet mounts a ConfigMap that way). What is read where it really is isn't read again. One that leads nowhere there is a problem. Sockets,
 pipes and devices are never opened. A file that can't be read is a problem and hides no other.
 """
 
@@ -19,31 +18,28 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.files import (
-    IGNORE_FILE,
-    MOST_IGNORE_BYTES,
     SourceIgnore,
-    is_manifest_path,
     is_renderer_path,
-    without_unrendered,
 )
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
-from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, IgnoreTexts, too_much, variable
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import check_path
 from kubectl_reconcile.source.render.reach import reached_from, root_of
 from kubectl_reconcile.source.render.trees import FolderTree
+from kubectl_reconcile.source.walk import FoundFiles, Walk, content_of, not_there, too_much_in
 
 if TYPE_CHECKING:  # most looks at a folder are one look
     from kubectl_reconcile.source.watch import Consulted, Watch
@@ -55,8 +51,6 @@ _DEFAULTS = GitLimits()
 
 _OVERLAY_SHA = "worktree-"
 """The sha of an overlay before it was rendered: which files it consists of is known after that."""
-
-_NO_LINK_HINT = f"link within the folder, copy the file, or list it in {IGNORE_FILE}"
 
 
 class WorktreeSource:
@@ -90,7 +84,7 @@ class WorktreeSource:
             self._root = self._root.resolve(strict=True)
             self.location = location.resolve(strict=True)
         except (OSError, RuntimeError, ValueError) as error:
-            raise _not_there(location, error) from None
+            raise not_there(location, error) from None
         if self._below and not self.location.is_relative_to(self._root):
             raise SourceError(SourceFault.REFUSED, f"{location} is outside {self._root}")
         if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
@@ -152,7 +146,7 @@ class WorktreeSource:
         if file is None:
             raise SourceError(SourceFault.UNREADABLE, f"{self.location}: the newest revision has no file {blob_id[:7]}")
         try:
-            data = _content(file, self._limits.file_bytes)
+            data = content_of(file, self._limits.file_bytes)
         except OSError as error:
             raise SourceError(SourceFault.UNREADABLE, f"{file}: {error.strerror}") from None
         if _blob_id(data) != blob_id:
@@ -218,21 +212,23 @@ class WorktreeSource:
         """Return what problems call the location: a single file goes by its name, as in its revisions."""
         return one_line(self.location.name if self._is_file else self._name)
 
-    def _single(self) -> _Found:
+    def _single(self) -> FoundFiles:
         if not self.location.is_file():
-            raise _not_there(self.location, FileNotFoundError(2, "No such file or directory"))
+            raise not_there(self.location, FileNotFoundError(2, "No such file or directory"))
         path = self._below or self.location.name
         if not is_renderer_path(self.location.name):
-            return _Found({path: self.location}).readable()
-        found = _Found({path: self.location}, renderers=[path]).readable()
+            return FoundFiles({path: self.location}).readable()
+        found = FoundFiles({path: self.location}, renderers=[path]).readable()
         hint = f"give its folder, {one_line(str(Path(self._name).parent))}"
         found.problems = [replace(each, hint=hint) for each in found.problems]
         return found
 
-    def _walk(self) -> _Walk:
+    def _walk(self) -> Walk:
         root = self._root if self._below else self.location
         raw, label = self._render is Render.RAW, self._label()
-        return _Walk(root, self._below, recursive=self._recursive, raw=raw, limits=self._limits, label=label)
+        tree = root_of(root)
+        tree = tree if os.path.lexists(tree / ".git") else root
+        return Walk(root, self._below, tree, recursive=self._recursive, raw=raw, limits=self._limits, label=label)
 
     def _check_weight(self, weight: int, path: str) -> None:
         """Return if the files up to *path* aren't too large together.
@@ -242,7 +238,7 @@ class WorktreeSource:
         """
         most = self._limits.revision_bytes
         if weight > most:
-            raise _too_much(
+            raise too_much_in(
                 self._label(), f"with {path} its manifests take more than {most // MEBIBYTE} MiB", "revision_bytes"
             )
 
@@ -250,7 +246,7 @@ class WorktreeSource:
         known = self._digests.get(str(file))
         if known is not None and known[0] == stamp:
             return known[1]
-        data = _content(file, self._limits.file_bytes)
+        data = content_of(file, self._limits.file_bytes)
         blob_id = _blob_id(data)
         if self._fresh_bytes + len(data) <= self._limits.parsing_bytes:
             self._fresh[blob_id] = data  # it is most likely asked for next
@@ -273,168 +269,5 @@ class _Stamp(Struct, frozen=True):
         return cls(facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
 
-def _content(file: Path, most: int) -> bytes:
-    """Return what is in a file; of one larger than *most* bytes, which isn't parsed, only the beginning."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe put in its place won't hold us up
-    with os.fdopen(descriptor, "rb") as opened:
-        size = min(os.fstat(descriptor).st_size, most)
-        data = opened.read(size + 1)  # to ask for as much as there may be would set that much memory aside
-        return data if len(data) <= size else data + opened.read(most - size)
-
-
 def _blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
-
-
-def _too_much(where: str, what: str, name: str) -> SourceError:
-    return too_much(where, what, "give a folder in it", f"set {variable(CEILINGS[name].flag)} to more")
-
-
-def _not_there(location: Path, error: Exception) -> SourceError:
-    why = getattr(error, "strerror", None) or str(error)
-    fault = (
-        SourceFault.NO_SUCH_PATH
-        if isinstance(error, FileNotFoundError | NotADirectoryError)
-        else SourceFault.UNREADABLE
-    )
-    return SourceError(fault, f"{location}: {why}", "give a folder or a file of manifests")
-
-
-# ------------------------------------------------------------------------------------- walking
-
-
-class _Found(Struct):
-    files: dict[str, Path] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    renderers: list[str] = field(default_factory=list)
-    unrendered: tuple[str, ...] = ()
-
-    def readable(self, ignore: SourceIgnore | None = None) -> _Found:
-        """Return what is to be read of it: neither what is ignored nor what would have to be rendered."""
-        ignore = ignore or SourceIgnore({})
-        files = {path: file for path, file in self.files.items() if not ignore.matches(path)}
-        problems = [problem for problem in self.problems if not ignore.matches(problem.path)]
-        chosen = without_unrendered(files, [path for path in self.renderers if not ignore.matches(path)])
-        told = [*ignore.problems, *chosen.problems, *problems]
-        return _Found(dict(chosen.files), told, unrendered=chosen.unrendered)
-
-
-class _Walk:
-    """One walk through a folder, or what is *below* a path in it, which errors call *label*; no further than *limits* allow."""
-
-    def __init__(self, root: Path, below: str, *, recursive: bool, raw: bool, limits: GitLimits, label: str) -> None:
-        self._root, self._below, self._recursive, self._raw = root, below, recursive, raw
-        self._limits, self._label, self._count = limits, label, 0
-        self._deepest = limits.depth + (below.count("/") + 1 if below else 0)
-        self._found = _Found()
-        self._ignored = IgnoreTexts(label)
-        self._links: list[tuple[str, Path]] = []
-
-    def done(self) -> _Found:
-        """Walk and return what there is.
-
-        Raises:
-            SourceError: the folder itself can't be listed, or there is too much in it.
-        """
-        top = self._root / self._below
-        try:
-            os.scandir(top).close()
-        except OSError as error:
-            raise _not_there(top, error) from None
-        self._look_above()
-        self._folder(top, f"{self._below}/" if self._below else "")
-        read_anyway = set(self._found.files.values())
-        for path, target in self._links:
-            self._link(path, target, read_anyway)
-        if self._raw:  # its own renderer's file says nothing then; those below are other folders' still
-            self._found.renderers = [each for each in self._found.renderers if each.rpartition("/")[0] != self._below]
-        return self._found.readable(SourceIgnore(self._ignored.by_folder))
-
-    def ignored_here(self) -> Mapping[str, bytes]:
-        """Return the ignore files of the folder itself and of those above it, by folder."""
-        self._look_above()
-        own = self._root / self._below / IGNORE_FILE
-        if own.is_file() and not own.is_symlink():
-            self._ignore_as(self._below, own)
-        return self._ignored.by_folder
-
-    def _look_above(self) -> None:
-        """Take in what the folders above the path ignore."""
-        parts = self._below.split("/") if self._below else []
-        for length in range(len(parts)):
-            folder = "/".join(parts[:length])
-            file = self._root / folder / IGNORE_FILE
-            if file.is_file() and not file.is_symlink():
-                self._ignore_as(folder, file)
-
-    def _folder(self, folder: Path, prefix: str) -> None:
-        try:
-            with os.scandir(folder) as listing:
-                entries = sorted(self._counted(listing, prefix), key=lambda entry: entry.name)
-        except OSError as error:
-            self._problem(prefix.rstrip("/"), f"the folder can't be read: {error.strerror}", "check its permissions")
-            return
-        for entry in entries:
-            try:
-                self._entry(entry, prefix + entry.name)
-            except OSError as error:
-                self._problem(prefix + entry.name, f"can't be read: {error.strerror}", "check its permissions")
-
-    def _counted(self, listing: Iterable[os.DirEntry[str]], prefix: str) -> Iterator[os.DirEntry[str]]:
-        """Yield the entries of a folder while they aren't too many, or too deep; before all of them are held."""
-        for entry in listing:
-            self._count += 1
-            if self._count > self._limits.entries:
-                what = f"up to {prefix}{entry.name} there are more than {self._limits.entries:,} files and folders"
-                raise _too_much(self._label, what, "entries")
-            if prefix.count("/") > self._deepest:
-                what = f"{prefix[:80]}… is below more than {self._limits.depth} folders"
-                raise _too_much(self._label, what, "depth")
-            yield entry
-
-    def _ignore_as(self, folder: str, file: Path) -> None:
-        self._ignored.add(folder, _content(file, MOST_IGNORE_BYTES))
-
-    def _entry(self, entry: os.DirEntry[str], path: str) -> None:
-        if entry.name == IGNORE_FILE:
-            if entry.is_file(follow_symlinks=False):
-                self._ignore_as(path.rpartition("/")[0], Path(entry.path))
-        elif entry.name.startswith("."):
-            return
-        elif is_renderer_path(path) and path.isprintable() and not entry.is_dir():
-            self._found.renderers.append(path)
-        elif entry.is_symlink():
-            self._links.append((path, Path(entry.path)))
-        elif entry.is_dir():
-            if not self._recursive:
-                return
-            self._folder(Path(entry.path), f"{path}/")
-        elif entry.is_file() and is_manifest_path(path):
-            if path.isprintable():
-                self._found.files[path] = Path(entry.path)
-            else:
-                self._problem(path, "a file name with control characters or not in UTF-8", "rename it")
-
-    def _link(self, path: str, link: Path, read_anyway: set[Path]) -> None:
-        try:
-            target = link.resolve(strict=True)
-        except (OSError, RuntimeError):
-            if is_manifest_path(path):
-                self._problem(path, "a symbolic link to nothing", _NO_LINK_HINT)
-            return
-        inside = target.is_relative_to(self._root)
-        if target.is_dir():
-            hidden = inside and any(part.startswith(".") for part in target.relative_to(self._root).parts)
-            if hidden or not inside:
-                self._problem(path, "a symbolic link to a folder that isn't read", _NO_LINK_HINT)
-        elif not is_manifest_path(path) or target in read_anyway:
-            return
-        elif not inside:
-            self._problem(path, "a symbolic link out of the folder, which isn't followed", _NO_LINK_HINT)
-        elif target.is_file() and path.isprintable():
-            self._found.files[path] = target
-            read_anyway.add(target)
-
-    def _problem(self, path: str, message: str, hint: str) -> None:
-        shown = path if path.isprintable() else one_line(path.encode("utf-8", "backslashreplace").decode())
-        self._found.problems.append(Problem(shown, 0, message, hint))

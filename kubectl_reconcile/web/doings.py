@@ -133,11 +133,12 @@ async def rollback(session: Session, live: Manifest, asked: Asked) -> str:
     sha = _text(asked, "revision")
     if sha not in {entry.revision for entry in history.entries_of(live)}:
         raise Refused(409, "its history has no such revision", "look at the history again")
-    target = await history.target_at(session, live, sha)
+    state = await history.resolve(session, live, sha)
+    target = await history.target_at(session, live, state)
     await reconcile.preview(session, target)
     await require_verified(target.source, sha)
-    await suspend_resume.pin(session.client, live, sha)
-    return f"goes back to {sha[:7]}"
+    await suspend_resume.pin(session.client, live, state.revision, state.helm)
+    return f"goes back to {state}"
 
 
 async def approve_actions(session: Session, live: Manifest, asked: Asked) -> str:

@@ -29,6 +29,7 @@ from kubectl_reconcile.module_api import (
     shortened,
     why_waiting,
 )
+from kubectl_reconcile_operators.backups.retention import BackupNames
 
 _PATIENCE_S = 30.0
 _MESSAGE_MAX = 300
@@ -125,6 +126,12 @@ def kept(runs: Iterable[BackupRun], limit: int) -> tuple[BackupRun, ...]:
 def last_success(runs: Iterable[BackupRun]) -> BackupRun | None:
     """Return the last run that succeeded."""
     return next((run for run in reversed(tuple(runs)) if run.progress is BackupProgress.SUCCEEDED), None)
+
+
+def unnamed(runs: Iterable[BackupRun], names: BackupNames) -> tuple[str, ...]:
+    """Return the names of the backups of *runs* that don't say what they are of: they were made before backups did, and are of the same as these runs."""
+    files = (str(run.told.get("file") or "").rpartition("/")[2] for run in runs)
+    return tuple(file for file in files if (found := names.stored(file)) is not None and not found.of)
 
 
 # --- what the status remembers --------------------------------------------------------------------

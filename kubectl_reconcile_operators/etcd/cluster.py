@@ -74,6 +74,7 @@ from kubectl_reconcile_operators.etcd.steps import ON_SECRETS, Do, EtcdStep, Why
 from kubectl_reconcile_operators.etcd.tls.decision import renewals_told
 from kubectl_reconcile_operators.etcd.tls.kinds import KINDS, members_trust
 from kubectl_reconcile_operators.etcd.upkeep import alarm_condition, defragmentation_told, upkeep_of
+from kubectl_reconcile_operators.volumes import CLAIM, KEPT_CLAIMS, claims_at_the_end
 
 _BUSY_S, _IDLE_S = 2.0, 15.0
 
@@ -99,6 +100,7 @@ def _secrets_issued(cr: Manifest) -> Select:
         Reads("etcd.database.coreos.com/v1beta2", "EtcdRestore", of=restore_named),
         Reads("v1", "Secret", of=_secrets_issued, on_request=True, rewrites=True),
     ],
+    keeps=[KEPT_CLAIMS],
     observe_s=12.0,
     act_s=driver.LONGEST_S + 5,
 )
@@ -146,6 +148,7 @@ class EtcdCluster:
         return Outcome(
             children=children,
             untouched=untouched,
+            dropped=(key_of(named("v1", CLAIM, claim_name(step.slot))),) if step.do is Do.DELETE_VOLUME else (),
             keep_children=step.reason == "Paused",
             actions=tuple(_action(spec, s, step, ctx)),
             status=_status(cr, spec, s, step, ctx),
@@ -154,19 +157,16 @@ class EtcdCluster:
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the pods, after a last backup if one is asked for; release the volumes, unless they are to go too."""
+        """End the pods, after a last backup if one is asked for; the volumes stay, unless they are to go too."""
         spec, pods = cluster_spec(cr), owned.of("Pod")
         if (last := last_backup(spec, owned, ctx)) is not None:
             return _kept_until(last, cr)
-        volumes = situation_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
-        stay = spec.deletion_policy == "Retain" and not spec.in_memory
-        claims = tuple(claim(spec, ctx, each, "") for each in volumes.values()) if stay else ()
-        left = [*pods, *volumes]
-        what = "stay" if stay else "go too"
-        text = f"{len(pods)} pods are left; {len(volumes)} volumes {what}" if left else "everything is gone"
+        claims = claims_at_the_end(cr, owned, ctx)
+        left = [*pods, *claims.left]
+        what = "stay" if claims.stay else "go too"
+        text = f"{len(pods)} pods are left; {len(claims.there)} volumes {what}" if left else "everything is gone"
         return Outcome(
-            children=claims,
-            released=tuple(key_of(each) for each in claims),
+            dropped=claims.dropped,
             status=kept_status(cr),
             conditions=(Condition("Ready", "False", "Deleting", text),),
             finalized=not left,

@@ -126,7 +126,7 @@ def _voter(owned: Owned, slot: str, ctx: Context, *, tls: bool) -> dict[str, Any
 
 def _member_on(owned: Owned, slot: str) -> str:
     """Return the member whose data the volume of a slot is known to hold."""
-    claim = owned.get("PersistentVolumeClaim", f"{slot}-data")
+    claim = owned.known("PersistentVolumeClaim", f"{slot}-data")
     noted = annotations_of(claim) if claim else {}
     return noted.get(MEMBER, "") or noted.get(ASIDE, "")
 

@@ -22,11 +22,11 @@ from kubectl_reconcile.module_api import (
     Reads,
     Select,
     kept_status,
-    key_of,
     map_at,
     module,
     text_at,
     untouched_in,
+    volumes_left,
 )
 from kubectl_reconcile_operators.backups.runs import BackupProgress, BackupRun, kept, last_lines, last_success, runs_of
 from kubectl_reconcile_operators.backups.s3 import s3_hinted
@@ -34,6 +34,7 @@ from kubectl_reconcile_operators.backups.slots import Due, due, look_again_s, wh
 from kubectl_reconcile_operators.backups.storage import backup_claim
 from kubectl_reconcile_operators.etcd_backup.children import WORDS, BackupTarget, job, job_name
 from kubectl_reconcile_operators.etcd_backup.spec import S3_FIELD, STORAGE_FIELD, BackupSpec, backup_spec
+from kubectl_reconcile_operators.volumes import KEPT_CLAIMS, claims_at_the_end
 
 API = "etcd.database.coreos.com/v1beta2"
 _CLIENT_PORT = 2379
@@ -55,7 +56,9 @@ class _Obstacle:
     api=API,
     kind="EtcdBackup",
     owns=["batch/v1/Job", "v1/PersistentVolumeClaim"],
+    keeps=[KEPT_CLAIMS],
     reads=[
+        volumes_left("etcdbackup"),
         Reads("v1", "Pod", selector="reconcile.dev/module=etcdbackup"),
         Reads(API, "EtcdCluster", of=lambda cr: Select.named(text_at(cr, "spec", "clusterRef", "name"))),
         Reads("v1", "PersistentVolumeClaim", of=lambda cr: Select.named(_claim_of(cr))),
@@ -82,7 +85,7 @@ class EtcdBackup:
         children = tuple(_children(cr, spec, runs, owned, ctx))
         untouched = untouched_in(children)
         if what.begin:
-            children += (job(spec, ctx, what.slot, target),)
+            children += (job(spec, ctx, what.slot, target, runs),)
         return Outcome(
             children=children,
             untouched=untouched,
@@ -92,15 +95,12 @@ class EtcdBackup:
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the Jobs; release the claim that was made, unless it is to go too."""
-        made, policy = _claim(cr, ctx), map_at(cr, "spec").get("deletionPolicy")
-        is_there = made is not None and owned.get("PersistentVolumeClaim", made["metadata"]["name"]) is not None
-        claims = (made,) if made is not None and is_there and policy != "Delete" else ()
-        left = [*owned.of("Job"), *owned.of("PersistentVolumeClaim")]
+        """End the Jobs; the claim that was made stays, unless it is to go too."""
+        claims = claims_at_the_end(cr, owned, ctx)
+        left = [*owned.of("Job"), *claims.left]
         text = f"{len(left)} objects are left" if left else "everything is gone"
         return Outcome(
-            children=claims,
-            released=tuple(key_of(each) for each in claims),
+            dropped=claims.dropped,
             status=kept_status(cr),
             conditions=(Condition("Ready", "False", "Deleting", text),),
             finalized=not left,
@@ -131,7 +131,7 @@ def _target(cr: Manifest, spec: BackupSpec, owned: Owned) -> tuple[BackupTarget,
     scheme, namespace = "https" if tls else "http", cr["metadata"].get("namespace") or ""
     service = of_cluster.name()
     hosts = (f"{scheme}://{pod}.{service}.{namespace}.svc:{_CLIENT_PORT}" for pod in pods)
-    return BackupTarget(tuple(hosts), secret), None
+    return BackupTarget(tuple(hosts), secret, str(cluster["metadata"].get("uid") or "")), None
 
 
 def _pods_of(cluster: Manifest) -> list[str]:

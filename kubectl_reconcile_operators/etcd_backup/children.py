@@ -7,12 +7,13 @@ Pure: a spec and a context in, manifests out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.module_api import Context, Manifest, restricted_container, restricted_pod, slot_suffix
-from kubectl_reconcile_operators.backups.runs import BackupWords
+from kubectl_reconcile_operators.backups.retention import SNAPSHOT_NAMES
+from kubectl_reconcile_operators.backups.runs import BackupRun, BackupWords, unnamed
 from kubectl_reconcile_operators.backups.s3 import s3_environment
 from kubectl_reconcile_operators.etcd_backup.spec import STORAGE_FIELD, BackupSpec
 
@@ -30,10 +31,11 @@ _USER = 65532
 
 @dataclass(frozen=True, slots=True)
 class BackupTarget:
-    """The etcd that is backed up: the addresses of its members, and the Secret to show to them."""
+    """The etcd that is backed up: the addresses of its members, the Secret to show to them, and the *uid* of its EtcdCluster, if it has one: two that were created one after the other may call themselves the same."""
 
     endpoints: tuple[str, ...]
     secret: str = ""
+    uid: str = ""
 
 
 def job_name(ctx: Context, slot: str) -> str:
@@ -41,8 +43,8 @@ def job_name(ctx: Context, slot: str) -> str:
     return ctx.name(slot_suffix(slot))
 
 
-def job(spec: BackupSpec, ctx: Context, slot: str, target: BackupTarget) -> Manifest:
-    """Return the Job of a slot."""
+def job(spec: BackupSpec, ctx: Context, slot: str, target: BackupTarget, runs: Iterable[BackupRun]) -> Manifest:
+    """Return the Job of a slot; *runs* are those before."""
     policy, wanted = spec.backup_policy, spec.pod
     labels = {**wanted.labels, **ctx.labels()}
     return {
@@ -54,13 +56,13 @@ def job(spec: BackupSpec, ctx: Context, slot: str, target: BackupTarget) -> Mani
             "activeDeadlineSeconds": policy.timeout_in_second,
             "template": {
                 "metadata": {"labels": labels, "annotations": dict(wanted.annotations)},
-                "spec": _pod_spec(spec, ctx, target),
+                "spec": _pod_spec(spec, ctx, target, runs),
             },
         },
     }
 
 
-def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str, Any]:
+def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget, runs: Iterable[BackupRun]) -> dict[str, Any]:
     wanted = spec.pod
     s3 = spec.storage.s3
     volumes, mounts = spec.storage.volumes(ctx), spec.storage.mounts()
@@ -76,7 +78,7 @@ def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str,
                 "name": "backup",
                 "image": spec.image,
                 "command": ["python", "-m", AGENT],
-                "args": _arguments(spec, ctx, target),
+                "args": _arguments(spec, ctx, target, runs),
                 **({"env": s3_environment(s3)} if s3 else {}),
                 "resources": dict(wanted.resources),
                 "volumeMounts": mounts,
@@ -94,7 +96,7 @@ def _pod_spec(spec: BackupSpec, ctx: Context, target: BackupTarget) -> dict[str,
     return {**found, **{name: value for name, value in given.items() if value}}
 
 
-def _arguments(spec: BackupSpec, ctx: Context, target: BackupTarget) -> list[str]:
+def _arguments(spec: BackupSpec, ctx: Context, target: BackupTarget, runs: Iterable[BackupRun]) -> list[str]:
     policy = spec.backup_policy
     found = [f"--endpoint={each}" for each in target.endpoints]
     found += [
@@ -103,4 +105,6 @@ def _arguments(spec: BackupSpec, ctx: Context, target: BackupTarget) -> list[str
         f"--max-age-days={policy.max_age_in_days}",
     ]
     found += [f"--stale-after={policy.timeout_in_second}"]
+    found += [f"--created-as={target.uid}"] if target.uid else []
+    found += [f"--ours={each}" for each in unnamed(runs, SNAPSHOT_NAMES)]
     return [*found, f"--certificates={_CERTIFICATES}"] if target.secret else found

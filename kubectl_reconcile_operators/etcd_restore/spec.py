@@ -14,7 +14,7 @@ from kubectl_reconcile.module_api import IMAGE, Between, Manifest, SpecError, sp
 from kubectl_reconcile_operators.backups.s3 import S3Place, check_s3
 
 S3_FIELD = ".spec.backup.s3"
-_SNAPSHOT = re.compile(r"\d{8}T\d{6}Z-r\d{1,19}\.db")
+_SNAPSHOT = re.compile(r"\d{8}T\d{6}Z-r\d{1,19}(-[0-9a-z]{1,20})?\.db")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 

@@ -26,10 +26,8 @@ from kubectl_reconcile.module_api import (
     Select,
     kept_status,
     key_of,
-    map_at,
     module,
     named,
-    text_at,
     unobserved,
     untouched_in,
     volumes_left,
@@ -60,7 +58,7 @@ from kubectl_reconcile_operators.kafka.situation import BrokerVolume, KafkaState
 from kubectl_reconcile_operators.kafka.spec import CONTROLLERS, KafkaSpec, kafka_spec
 from kubectl_reconcile_operators.kafka.steps import ACTIONS, Aim, KafkaDo, KafkaStep
 from kubectl_reconcile_operators.kafka.topics import counted, deletions
-from kubectl_reconcile_operators.volumes import VolumeWish
+from kubectl_reconcile_operators.volumes import CLAIM, KEPT_CLAIMS, claims_at_the_end
 
 _BUSY_S, _IDLE_S = 2.0, 15.0
 _LISTED_MAX = 100
@@ -87,6 +85,7 @@ def _secrets_issued(cr: Manifest) -> Select:
         Reads("v1", "Secret", of=secrets_named, on_request=True),
         Reads("v1", "Secret", of=_secrets_issued, on_request=True, rewrites=True),
     ],
+    keeps=[KEPT_CLAIMS],
     observe_s=12.0,
     act_s=30.0,
 )
@@ -135,6 +134,7 @@ class Kafka:
         return Outcome(
             children=children,
             untouched=untouched_in(children),
+            dropped=tuple(_dropped(step, ctx)),
             keep_children=is_left,
             actions=tuple(_action(each) for each in (step, *gone) if each.do in ACTIONS),
             status={**_status(cr, spec, s, step, ctx), "filling": list(plan.noted)},
@@ -144,25 +144,26 @@ class Kafka:
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the pods, controllers last; release the volumes, unless they are deleted too."""
-        pods, volumes = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx).volumes
-        stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
-        of_class = text_at(cr, "spec", "storage", "storageClassName")
-        kept = (each for each in volumes.values() if stay)
-        claims = tuple(claim(VolumeWish(each.size, of_class), ctx, each) for each in kept)
-        left = [*pods, *owned.of("PersistentVolumeClaim")]
-        text = (
-            f"{counted(len(pods), 'pod')} left; {counted(len(volumes), 'volume')} {'kept' if stay else 'deleted too'}"
-        )
+        """End the pods, controllers last; the volumes stay, unless they are deleted too."""
+        pods, claims = owned.of("Pod"), claims_at_the_end(cr, owned, ctx)
+        left = [*pods, *claims.left]
+        what = "kept" if claims.stay else "deleted too"
+        text = f"{counted(len(pods), 'pod')} left; {counted(len(claims.there), 'volume')} {what}"
         later = tuple(_needed_to_end(owned, ctx))
         return Outcome(
-            children=(*claims, *later),
+            children=later,
             untouched=untouched_in(later),
-            released=tuple(key_of(each) for each in claims),
+            dropped=claims.dropped,
             status=kept_status(cr),
             conditions=(Condition("Ready", "False", "Deleting", text if left else "everything is gone"),),
             finalized=not left,
         )
+
+
+def _dropped(step: KafkaStep, ctx: Context) -> Iterator[str]:
+    """Yield the volume claims that a step deletes, by their keys."""
+    for number in step.brokers if step.do is KafkaDo.DELETE_VOLUME else ():
+        yield key_of(named("v1", CLAIM, claim_name(slot_of(ctx, number))))
 
 
 def _needed_to_end(owned: Owned, ctx: Context) -> Iterator[Manifest]:

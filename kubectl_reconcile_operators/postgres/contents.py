@@ -15,6 +15,7 @@ from kubectl_reconcile_operators.postgres.membership import (
     ASYNCHRONOUS,
     Quorum,
     confirmation,
+    is_loosely_acknowledged,
     quorum_wanted,
     quorums,
     with_another,
@@ -145,7 +146,9 @@ def acknowledged(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Co
     if primary is None or not primary.answer:
         return
     told = primary.answer.get("synchronous")
-    is_stray = ASYNCHRONOUS not in noted and all(told != each.setting(primary.slot) for each in noted)
+    is_loose = is_loosely_acknowledged(spec, s)
+    is_stray = is_loose and ASYNCHRONOUS not in noted
+    is_stray |= ASYNCHRONOUS not in noted and all(told != each.setting(primary.slot) for each in noted)
     if is_stray or wanted != noted[-1]:
         after = with_another(noted, *((ASYNCHRONOUS,) if is_stray else ()), wanted)
         listed = {"quorums": [each.told() for each in after]}
@@ -155,10 +158,10 @@ def acknowledged(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Co
         yield DatabaseStep(NextDo.SET_QUORUM, Purpose.CHANGING, f"tell {primary.slot} {_waits(wanted)}", str(ctx.number_of(primary.slot)), parameters=given)  # fmt: skip
 
 
-def confirmed(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
+def confirmed(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what finds that rows are acknowledged as the primary was told, those before too; until then, earlier quorums count besides."""
     noted, primary = quorums(s), s.named_primary
-    if len(noted) > 1:
+    if len(noted) > 1 and not is_loosely_acknowledged(spec, s):
         names = [each for each in noted[-1].members if each != primary]
         given = {"instance": primary, "setting": noted[-1].setting(primary), "names": names, "least": noted[-1].least}
         text = f"confirm {_waits(noted[-1])}, and that these have what was acknowledged before"

@@ -38,7 +38,7 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile_operators.postgres import driver, outlook
 from kubectl_reconcile_operators.postgres.access.tls import in_effect, tls_told
-from kubectl_reconcile_operators.postgres.backup.upkeep import backups_of, claim_that_stays
+from kubectl_reconcile_operators.postgres.backup.upkeep import backups_of
 from kubectl_reconcile_operators.postgres.bootstrap.beginning import filling_children, filling_of
 from kubectl_reconcile_operators.postgres.children import (
     claim,
@@ -49,7 +49,8 @@ from kubectl_reconcile_operators.postgres.children import (
     template_of,
 )
 from kubectl_reconcile_operators.postgres.decision import next_step, refusal_of
-from kubectl_reconcile_operators.postgres.membership import quorums
+from kubectl_reconcile_operators.postgres.failover import FAILOVER_GRACE_S
+from kubectl_reconcile_operators.postgres.membership import commit_told, quorums
 from kubectl_reconcile_operators.postgres.reading import state_of
 from kubectl_reconcile_operators.postgres.report import conditions_of, status_of
 from kubectl_reconcile_operators.postgres.situation import (
@@ -63,7 +64,7 @@ from kubectl_reconcile_operators.postgres.situation import (
 )
 from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec, database_spec, secrets_named
 from kubectl_reconcile_operators.postgres.steps import ACTIONS, DatabaseStep, NextDo, Purpose
-from kubectl_reconcile_operators.volumes import VolumeWish
+from kubectl_reconcile_operators.volumes import CLAIM, KEPT_CLAIMS, claims_at_the_end
 
 _EAGER_S, _BUSY_S, _IDLE_S = 0.1, 2.0, 15.0
 _LATE = "9999-12-31T23:59:59Z"
@@ -91,6 +92,7 @@ def _claims_named(cr: Manifest) -> Select:
         Reads("v1", "Pod", selector="reconcile.dev/module=mydatabase"),
         Reads("v1", "Secret", of=secrets_named, on_request=True),
     ],
+    keeps=[KEPT_CLAIMS],
     observe_s=12.0,
 )
 class MyDatabase:
@@ -122,7 +124,7 @@ class MyDatabase:
         if ctx.unobserved:
             return unobserved(cr, ctx.unobserved, _BUSY_S)
         s = state_of(cr, owned, facts, ctx)
-        spec = in_effect(asked, s, ctx)
+        spec = in_effect(asked.accepted, s, ctx)
         s = replace(s, filling=filling_of(spec, s, owned, ctx))
         backups = backups_of(spec, s, cr, owned, ctx)
         step = next_step(spec, s, template_of(spec, ctx), ctx)
@@ -131,36 +133,40 @@ class MyDatabase:
         return Outcome(
             children=children,
             untouched=untouched_in(children),
+            dropped=_dropped(step),
+            graces=_graces(s, step),
             keep_children=is_left,
             actions=tuple(_action(s, step)),
             status={**status_of(cr, s, step, ctx), **tls_told(spec), **backups.status},
             conditions=(*conditions_of(asked, s, step, ctx), *backups.conditions),
-            warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1],))),
+            warnings=tuple(filter(None, (refusal_of(asked, s, ctx)[1], commit_told(asked)))),
             requeue_after_s=min(_again_s(spec, s, step, ctx), backups.wait_s or _IDLE_S),
             urgent=_is_urgent(s, step),
         )
 
     def finalize(self, cr: Manifest, owned: Owned, _facts: Facts, ctx: Context) -> Outcome:
-        """End the pods; release the volumes, unless they are deleted too."""
-        pods, found = owned.of("Pod"), state_of(cr, Owned(owned.of("PersistentVolumeClaim")), {}, ctx)
-        volumes = {**found.volumes, **found.kept}
-        stay = map_at(cr, "spec").get("deletionPolicy") != "Delete"
-        of_class = text_at(cr, "spec", "storage", "storageClassName")
-        claims = tuple(
-            claim(VolumeWish(each.size, of_class), ctx, each, {}, is_primary=each.is_primary)
-            for each in volumes.values()
-            if stay
-        )
-        claims += tuple(claim_that_stays(owned, ctx)) if stay else ()
-        left = [*pods, *owned.of("PersistentVolumeClaim"), *owned.of("Job")]
-        text = f"{len(pods)} pods are left; {len(volumes)} volumes {'stay' if stay else 'go too'}"
+        """End the pods; the volumes stay, unless they are to be deleted too."""
+        pods, claims = owned.of("Pod"), claims_at_the_end(cr, owned, ctx)
+        left = [*pods, *claims.left, *owned.of("Job")]
+        text = f"{len(pods)} pods are left; {len(claims.there)} volumes {'stay' if claims.stay else 'go too'}"
         return Outcome(
-            children=claims,
-            released=tuple(key_of(each) for each in claims),
+            dropped=claims.dropped,
             status=kept_status(cr),
             conditions=(Condition("Ready", "False", "Deleting", text if left else "everything is gone"),),
             finalized=not left,
         )
+
+
+def _dropped(step: DatabaseStep) -> tuple[str, ...]:
+    """Return the volume claim that a step deletes, by its key."""
+    is_so = step.do is NextDo.DELETE_VOLUME
+    return (key_of(named("v1", CLAIM, claim_name(step.about))),) if is_so else ()
+
+
+def _graces(s: DatabaseState, step: DatabaseStep) -> dict[str, int]:
+    """Return how long the primary has to end that is left behind: it has no clients to take leave of, and may hang."""
+    is_left = step.do is NextDo.DELETE_POD and step.is_failover and step.about == s.named_primary
+    return {key_of(named("v1", "Pod", step.about)): FAILOVER_GRACE_S} if is_left else {}
 
 
 def _again_s(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> float:

@@ -50,7 +50,7 @@ from kubectl_reconcile_operators.postgres.handover import (
     switchover,
     switchover_refused,
 )
-from kubectl_reconcile_operators.postgres.membership import members, quorum_refused
+from kubectl_reconcile_operators.postgres.membership import commit_refused, members, quorum_refused
 from kubectl_reconcile_operators.postgres.rejoin import come_back, given_up, rejoining, retained, unrewindable, why_not
 from kubectl_reconcile_operators.postgres.situation import (
     DatabaseState,
@@ -98,7 +98,7 @@ def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[st
                 f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {slot} has, and volumes can't be"
                 f" made smaller (hint: set it to {volume.size}, or dump the data into another MyDatabase)"
             )  # fmt: skip
-    for refused in (quorum_refused(spec), tls_refused(spec, s), secret_refused(spec, s, ctx)):
+    for refused in (quorum_refused(spec), commit_refused(spec), tls_refused(spec, s), secret_refused(spec, s, ctx)):
         if refused[0]:
             return refused
     return switchover_refused(s, members(spec, s, ctx))

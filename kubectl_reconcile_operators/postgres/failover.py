@@ -1,7 +1,7 @@
 """How a replica takes over from a primary that is away, which may lose what it hadn't received: a failover.
 
 Only from a primary that is *known to have ended*: its pod is gone, which Kubernetes says once its node has ended it. One whose server answers nobody, not its own
-node's probe either, is deleted first. While the node hasn't reported that it has ended, nobody is promoted: a server that can't be reached may take
+node's probe either, is deleted first; so is one that passes that probe, while no replica receives anything from it: its network is dead, or it is about to hang. It has `FAILOVER_GRACE_S` to end. While the node hasn't reported that it has ended, nobody is promoted: a server that can't be reached may take
 writes, unless a person says so: once its pod should have ended by now, that is offered, as a decision of its own. Pods never restart by themselves, and the old primary's is only recreated once somebody else takes writes, as a standby.
 
 1. The primary hasn't served for as long as the spec says, though its pod was recreated meanwhile where it could be. What may be lost is nothing, where those that answer are enough of a
@@ -29,8 +29,11 @@ from kubectl_reconcile_operators.postgres.children import Begin
 from kubectl_reconcile_operators.postgres.handover import elected, standing_by
 from kubectl_reconcile_operators.postgres.membership import has_every_row
 from kubectl_reconcile_operators.postgres.situation import LAG_LEAST, DatabaseState, Instance
-from kubectl_reconcile_operators.postgres.spec import FailoverWish, MyDatabaseSpec
+from kubectl_reconcile_operators.postgres.spec import COMMIT, FailoverWish, MyDatabaseSpec
 from kubectl_reconcile_operators.postgres.steps import DatabaseStep, NextDo, Purpose, ended, wait
+
+FAILOVER_GRACE_S = 10
+"""How long the server of a primary that is left behind may take to end in order. One that doesn't is killed: its volume is recovered when it starts again."""
 
 
 def failing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -41,14 +44,14 @@ def failing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Con
         for step in _gone_on(spec, s, template, ctx):
             yield replace(step, why=Purpose.RECOVERING, target=step.target or s.handover.to, is_failover=True)
     elif (best := _heir(spec, s, ctx)) is not None and _may(spec, s, best):
-        yield _begun(s, best)
+        yield _begun(spec, s, best)
 
 
 def offered(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield the decision that somebody has to make, where a failover is due that may lose too much; the primary is brought back meanwhile, where it can be."""
     best = None if s.writable or s.handover.is_failover else _heir(spec, s, ctx)
     if best is not None and not _may(spec, s, best):
-        yield _offer(s, best, ctx)
+        yield _offer(spec, s, best, ctx)
 
 
 def left_behind(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -57,24 +60,24 @@ def left_behind(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Cont
     if old is None or best is None or any(each.answer.get("receives") for each in s.ordered):
         return
     if not _is_approved(s, best, f"unended {old.uid}"):
-        yield _offer_beside(s, old, best, ctx)
+        yield _offer_beside(spec, s, old, best, ctx)
     elif not s.handover.is_failover:
-        yield replace(wait(_told(s, best), "FailingOver", s), target=best.slot, is_failover=True)
+        yield replace(wait(_told(spec, s, best), "FailingOver", s), target=best.slot, is_failover=True)
     else:
         for step in _gone_on(spec, s, template, ctx):
             yield replace(step, why=Purpose.RECOVERING, target=step.target or s.handover.to, is_failover=True)
 
 
-def _offer_beside(s: DatabaseState, old: Instance, best: Instance, ctx: Context) -> DatabaseStep:
+def _offer_beside(spec: MyDatabaseSpec, s: DatabaseState, old: Instance, best: Instance, ctx: Context) -> DatabaseStep:
     """Return the offer to leave a primary behind of which nobody knows that it has ended."""
-    step = _offer(s, best, ctx, f"unended {old.uid}")
+    step = _offer(spec, s, best, ctx, f"unended {old.uid}")
     warning = f"{old.slot} was to end and its node doesn't say that it has: it may still take writes of clients that reach it, and these are lost; "
     return replace(step, text=f"{warning}{step.text}", parameters={**step.parameters, "unended": old.uid})
 
 
-def _offer(s: DatabaseState, best: Instance, ctx: Context, besides: str = "") -> DatabaseStep:
+def _offer(spec: MyDatabaseSpec, s: DatabaseState, best: Instance, ctx: Context, besides: str = "") -> DatabaseStep:
     hint = f"kubectl reconcile approve mydatabase/{ctx.cr['metadata']['name']}"
-    text = f"{_told(s, best)} (hint: if {s.named_primary} won't come back: {hint})"
+    text = f"{_told(spec, s, best)} (hint: if {s.named_primary} won't come back: {hint})"
     given = {"instance": best.slot}
     return DatabaseStep(
         NextDo.FAIL_OVER, Purpose.RECOVERING, text, _key(s, best, besides), "FailoverOffered", parameters=given
@@ -86,30 +89,38 @@ def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | No
     wish, since, old = spec.failover, s.outage.since, s.primary
     if wish is None or not since or seconds_between(since, ctx.now) < wish.delay_seconds:
         return None
-    if old is not None and (old.answer or old.is_ready or (old.is_going and not old.is_overdue)):
+    if old is not None and (old.answer or (old.is_going and not old.is_overdue)):
+        return None
+    if old is not None and old.is_ready and not _is_cut_off(s, old):
         return None
     heirs = [each for each in s.ordered if each.stands_by and each.reached and not each.is_going]
     best = max(heirs, key=lambda each: (each.reached or (0, 0), s.has_room(each.slot)), default=None)
     return best if best is not None and s.has_room(best.slot) else None  # a full one would end in its turn
 
 
+def _is_cut_off(s: DatabaseState, old: Instance) -> bool:
+    """Tell whether a primary serves nobody whom anybody knows of, though its own node's probe passes: it doesn't answer here, and of its replicas at least half answer, and none of them receives anything.
+
+    Its network is dead, or it hangs. Where replicas receive something, it is only here that it can't be reached.
+    """
+    others = [each for each in s.ordered if each.slot != old.slot]
+    known = [each for each in others if each.stands_by and each.reached is not None]
+    return bool(known) and 2 * len(known) >= len(others) and not any(each.answer.get("receives") for each in known)
+
+
 def _may(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> bool:
     """Tell whether a failover may begin: what may be lost is little enough, or somebody has given it up."""
     wish, lag = spec.failover or FailoverWish(), _lag(s, best.slot)
-    is_little = not _must_lose_nothing(spec) and lag is not None and lag <= wish.max_lag_bytes
-    return _is_approved(s, best) or (wish.mode == "Automatic" and (is_little or has_every_row(s)))
+    is_little = not spec.is_lossless and lag is not None and lag <= wish.max_lag_bytes
+    return _is_approved(s, best) or (wish.mode == "Automatic" and (is_little or has_every_row(spec, s)))
 
 
 def _is_approved(s: DatabaseState, best: Instance, besides: str = "") -> bool:
     return f"{NextDo.FAIL_OVER}-{_key(s, best, besides)}" in s.outage.done
 
 
-def _must_lose_nothing(spec: MyDatabaseSpec) -> bool:
-    return spec.synchronous is not None and spec.synchronous.mode == "Required"
-
-
-def _begun(s: DatabaseState, best: Instance) -> DatabaseStep:
-    text, old = _told(s, best), s.primary
+def _begun(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> DatabaseStep:
+    text, old = _told(spec, s, best), s.primary
     if old is None:
         return replace(wait(text, "FailingOver", s), target=best.slot, is_failover=True)
     text = f"delete {old.slot}: {text}"
@@ -118,8 +129,8 @@ def _begun(s: DatabaseState, best: Instance) -> DatabaseStep:
     )
 
 
-def _told(s: DatabaseState, best: Instance) -> str:
-    loss = _loss(s, best.slot)
+def _told(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> str:
+    loss = _loss(spec, s, best.slot)
     return f"{best.slot} takes over from {s.named_primary}, which hasn't served since {s.outage.since}; {loss}"
 
 
@@ -134,10 +145,13 @@ def _lag(s: DatabaseState, slot: str) -> int | None:
     return None if lag is None else max(lag, LAG_LEAST)
 
 
-def _loss(s: DatabaseState, slot: str) -> str:
+def _loss(spec: MyDatabaseSpec, s: DatabaseState, slot: str) -> str:
     lag = _lag(s, slot)
-    if has_every_row(s):
+    if has_every_row(spec, s):
         return "may lose 0 bytes, since those that answer have, together, all that was acknowledged"
+    if spec.loose_commit and spec.synchronous:
+        behind = "" if lag is None else f", besides up to {lag} bytes (last known lag)"
+        return f"may lose rows that were acknowledged, since .spec.parameters[{COMMIT}] is {spec.loose_commit}{behind}"
     if lag is None:
         return "how far it was behind isn't known, nor what is lost"
     return f"may lose up to {lag} bytes (last known lag)"
@@ -165,11 +179,11 @@ def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context
     best = max((each for each in s.ordered if each.reached), key=lambda each: each.reached or (0, 0), default=None)
     is_known = best is not None and not any(each.answer.get("receives") for each in s.ordered)
     is_asked = old is None or not old.is_going
-    if best is not None and is_known and is_asked and _must_lose_nothing(spec) and not has_every_row(s):
+    if best is not None and is_known and is_asked and spec.is_lossless and not has_every_row(spec, s):
         yield from _brought_back(s)
-    if best is not None and is_known and is_asked and _must_lose_nothing(spec) and not (has_every_row(s) or _is_approved(s, best)):  # fmt: skip
-        yield _offer(s, best, ctx)
-    yield from elected(spec, s, ctx, f"whose log goes furthest of those that answer; {_loss(s, to)}")
+    if best is not None and is_known and is_asked and spec.is_lossless and not (has_every_row(spec, s) or _is_approved(s, best)):  # fmt: skip
+        yield _offer(spec, s, best, ctx)
+    yield from elected(spec, s, ctx, f"whose log goes furthest of those that answer; {_loss(spec, s, to)}")
 
 
 def _brought_back(s: DatabaseState) -> Iterator[DatabaseStep]:

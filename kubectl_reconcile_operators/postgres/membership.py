@@ -19,11 +19,13 @@ from typing import Any
 
 from kubectl_reconcile.module_api import Context, maps_in
 from kubectl_reconcile_operators.postgres.situation import DatabaseState, Instance
-from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec
+from kubectl_reconcile_operators.postgres.spec import COMMIT, MyDatabaseSpec, loose_commit_in
 
 SLOTS = 100
 """Slots are numbered below this."""
 _QUORUMS_MAX = 8
+_ON_ITS_OWN_DISK = frozenset({"local", "remote_write"})
+"""Values of ``synchronous_commit`` by which the primary itself has a row on its disk before it is acknowledged."""
 _SLOT = re.compile(r"[a-z0-9][-a-z0-9]{0,62}")
 """What an instance may be called: a status is anybody's word, and this becomes part of a server's file."""
 
@@ -107,8 +109,35 @@ def quorum_refused(spec: MyDatabaseSpec) -> tuple[str, str]:
     )  # fmt: skip
 
 
-def has_every_row(s: DatabaseState) -> bool:
+def is_loosely_acknowledged(spec: MyDatabaseSpec, s: DatabaseState) -> bool:
+    """Tell whether rows may be acknowledged now that no replica has on its disk, though replicas are waited for: by what the spec says, or what is still set on the primary."""
+    told = s.primary.settings if s.primary else {}
+    return spec.synchronous is not None and bool(spec.loose_commit or loose_commit_in(told))
+
+
+def commit_refused(spec: MyDatabaseSpec) -> tuple[str, str]:
+    """Return why a value of ``synchronous_commit`` isn't set, as a word and a sentence, empty where it is."""
+    if not (spec.is_lossless and spec.loose_commit):
+        return "", ""
+    return "CommitRefused", (
+        f".spec.parameters[{COMMIT}]: {spec.loose_commit} acknowledges rows that no replica has on its disk yet, and .spec.synchronous.mode Required is that none of these is lost; it isn't set"
+        " (hint: remove it, or set .spec.synchronous.mode to Preferred)"
+    )  # fmt: skip
+
+
+def commit_told(spec: MyDatabaseSpec) -> str:
+    """Return what a value of ``synchronous_commit`` that is set may lose, empty where it loses nothing."""
+    value = spec.loose_commit
+    if not value or spec.is_lossless or (spec.synchronous is None and value.lower() in _ON_ITS_OWN_DISK):
+        return ""
+    when = "when the primary is lost" if value.lower() in _ON_ITS_OWN_DISK else "when the primary crashes"
+    return f".spec.parameters[{COMMIT}] is {value}: rows that were acknowledged may be lost {when}"
+
+
+def has_every_row(spec: MyDatabaseSpec, s: DatabaseState) -> bool:
     """Tell whether the standbys that answer have, together, every row that was acknowledged. One that still receives doesn't count: it isn't unplugged."""
+    if spec.loose_commit:
+        return False
     there = [each.slot for each in s.ordered if _counts(each)]
     return all(each.is_met_by(there) for each in quorums(s))
 

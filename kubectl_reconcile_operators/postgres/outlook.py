@@ -165,5 +165,5 @@ def _started(spec: MyDatabaseSpec, begun: Mapping[str, str], system: str) -> dic
 
 
 def _system(owned: Owned, slot: str, known: str) -> str:
-    claim = owned.get("PersistentVolumeClaim", claim_name(slot))
+    claim = owned.known("PersistentVolumeClaim", claim_name(slot))
     return (annotations_of(claim).get(SYSTEM, "") if claim else "") or known or _NEW

@@ -13,7 +13,7 @@ from typing import Any
 from kubectl_reconcile.module_api import Condition, Context, Manifest, kept_status, map_at
 from kubectl_reconcile_operators.postgres.decision import refusal_of, room_told
 from kubectl_reconcile_operators.postgres.handover import answered, noted
-from kubectl_reconcile_operators.postgres.membership import members, quorums
+from kubectl_reconcile_operators.postgres.membership import commit_told, members, quorums
 from kubectl_reconcile_operators.postgres.situation import (
     PRIMARY,
     REPLICA,
@@ -116,7 +116,15 @@ def conditions_of(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ct
             "Ready",
             "True",
             "AsSpecified",
-            f"{len(s.instances)} instances are as specified, {s.named_primary} the primary",
+            "; ".join(
+                filter(
+                    None,
+                    (
+                        f"{len(s.instances)} instances are as specified, {s.named_primary} the primary",
+                        commit_told(spec),
+                    ),
+                )
+            ),
         )
     else:
         yield Condition("Ready", "False", step.reason or refused or step.why.value, step.text or why)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from kubectl_reconcile.module_api import (
@@ -55,10 +55,19 @@ OWNED_PARAMETERS: Mapping[str, str] = {
         "kubectl-reconcile manages replication",
     ),
     **dict.fromkeys(
-        ("restore_command", "archive_mode", "archive_command", "archive_library", "archive_cleanup_command", "recovery_end_command"),
+        ("restore_command", "archive_mode", "archive_command", "archive_library", "archive_cleanup_command", "recovery_end_command", "ssl_passphrase_command", "ssl_passphrase_command_supports_reload"),
         "it runs programs in the server's name",
     ),
+    **dict.fromkeys(
+        ("jit_provider", "dynamic_library_path", "extension_control_path", "oauth_validator_libraries"),
+        "it has the server load files as a part of itself",
+    ),
+    **dict.fromkeys(
+        ("krb_server_keyfile", "log_directory", "log_filename", "stats_temp_directory", "ssl_dh_params_file", "ssl_crl_dir"),
+        "files are where the image and the volume have them",
+    ),
     **dict.fromkeys(("fsync", "full_page_writes"), "without it a crash can destroy the database"),
+    "data_sync_retry": "a server that goes on after a failed write can lose what it has acknowledged",
     **dict.fromkeys(("ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "ssl_crl_file"), ".spec.tls says which certificate there is"),
     "password_encryption": "passwords are stored as SCRAM-SHA-256 asks",
     "allow_alter_system": "parameters are set by it",
@@ -76,6 +85,18 @@ _LISTS = frozenset(
     }
 )
 """Parameters that are lists of names, which ALTER SYSTEM takes one by one."""
+
+_LIBRARY = re.compile(r"(\$libdir/)?[A-Za-z0-9_.-]+")
+"""A library among those of the image."""
+_NAMES_FILES = re.compile(
+    r"(.*[._])?(command|script|library|libraries|path|file|dir|directory|location|vmoptions|on_init|on_plperlu?_init)"
+)
+"""What parameters of extensions are called that name programs, files, or code to run."""
+_INCLUDES = ("include", "include_dir", "include_if_exists")
+"""What isn't a parameter, but names other files where a server reads parameters."""
+_WAITS = frozenset({"on", "true", "yes", "1", "remote_apply"})
+"""Values of `synchronous_commit` by which a replica has a row on its disk before it is acknowledged."""
+COMMIT = "synchronous_commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +170,23 @@ class MyDatabaseSpec(DatabaseAccess):
         return self.replicas > 1 or self.backup is not None
 
     @property
+    def is_lossless(self) -> bool:
+        """Whether no row that was acknowledged may be lost."""
+        return self.synchronous is not None and self.synchronous.mode == "Required"
+
+    @property
+    def accepted(self) -> MyDatabaseSpec:
+        """What of it is carried out: no parameter that would lose what must not be lost."""
+        if not (self.is_lossless and self.loose_commit):
+            return self
+        return replace(self, parameters={name: each for name, each in self.parameters.items() if name != COMMIT})
+
+    @property
+    def loose_commit(self) -> str:
+        """The value of `synchronous_commit` by which rows are acknowledged that no replica has on its disk yet, empty where there is none."""
+        return loose_commit_in(self.parameters)
+
+    @property
     def filled_from(self) -> FromBackup | FromCluster | None:
         """The backup or the server that it begins with, None where it begins empty."""
         return (self.bootstrap.from_backup or self.bootstrap.from_cluster) if self.bootstrap else None
@@ -168,6 +206,12 @@ class MyDatabaseSpec(DatabaseAccess):
     def server_image(self) -> str:
         """The image that instances run."""
         return self.image or f"{REPOSITORY}:{self.version}"
+
+
+def loose_commit_in(parameters: Mapping[str, Any]) -> str:
+    """Return the value of `synchronous_commit` among *parameters* by which rows are acknowledged that no replica has on its disk yet, empty where there is none. Servers read it in any case."""
+    value = str(parameters.get(COMMIT, "on"))
+    return "" if value.lower() in _WAITS else value
 
 
 def parts_of(parameter: str, value: str) -> tuple[str, ...]:
@@ -217,8 +261,16 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
             "kubectl-reconcile manages recovery" if name.startswith("recovery_") else ""
         ):
             raise SpecError(where, f"can't be set, since {reason} (hint: remove it)")
+        if name in _INCLUDES or ("." in name and _NAMES_FILES.fullmatch(name)):
+            raise SpecError(where, "can't be set, since it names a file or a program (hint: remove it)")
         if not isinstance(value, str) or not value.isprintable() or not value or len(value) > 1000:
             raise SpecError(where, "must be text of one line, in quotes where it is a number")
+        if name.endswith("_preload_libraries"):
+            for part in parts_of(name, value):
+                if not _LIBRARY.fullmatch(part):
+                    raise SpecError(
+                        where, f"must be names of libraries that the image has, such as auto_explain, not {part[:60]!r}"
+                    )
 
 
 def _check_names(where: str, names: Iterable[str]) -> None:

@@ -377,6 +377,15 @@ def test_statuses_have_their_types(status, kind, retry_after_s):
     assert error.retry_after_s == retry_after_s
 
 
+UNREADABLE = "storage is (re)initializing: failed to list example.org/v2, Kind=Broken: conversion webhook failed"
+INITIALIZING = {"for long": (UNREADABLE, ServerError), "for a moment": ("storage is (re)initializing", TooManyRequests)}
+
+
+@pytest.mark.parametrize(("message", "kind"), INITIALIZING.values(), ids=INITIALIZING)
+def test_a_kind_whose_objects_cant_be_read_is_no_overload(message, kind):
+    assert type(error_of({"code": 429, "reason": "TooManyRequests", "message": message})) is kind
+
+
 def test_control_characters_of_the_server_never_reach_a_terminal():
     causes = [{"field": "a\x1b[31m", "reason": "Bad\r\n", "message": "x\u202ey"}]
     error = error_of(

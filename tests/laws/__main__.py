@@ -16,6 +16,7 @@ from pathlib import Path
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.sandbox.controlplane import Sandbox
+from tests.chaos.live import install
 from tests.laws.deletions import many
 
 AT_ONCE = 4
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             if sandbox is not None:
                 sandbox.up()
+                install(sandbox)
             kubeconfig = options.kubeconfig or str(sandbox.kubeconfig if sandbox else "")
             faults = asyncio.run(ask(kubeconfig, Path(root), seed, options.number))
         finally:

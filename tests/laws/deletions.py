@@ -1,7 +1,7 @@
 """The law of deletions: what is gone after a sync is what its plan named and a person approved, no less and no more.
 
-A *world* is drawn: members of a Sync and objects of others, in a namespace of their own and one that the Sync makes; some own others, and a
-StatefulSet has claims. A *commit* is drawn: files go, fields change that can't, owners come and go, replicas are taken away. The plan
+A *world* is drawn: members of a Sync and objects of others, in a namespace of their own and one that the Sync makes; some own others, a
+StatefulSet has claims, and a kind of its own has resources of the Sync and of others. A *commit* is drawn: files go, fields change that can't, owners come and go, replicas are taken away. The plan
 is made, all that it holds is approved, and it is carried out. Then the cluster's garbage collector, its StatefulSet controller and its
 namespace controller have their say, and what is gone by its uid is compared with what was named.
 
@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.objects import ObjectRef, map_at
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.engine.api import sync_requests
@@ -34,11 +34,12 @@ KINDS = {
 }
 REPLACE = {"reconcile.dev/replace": "true"}
 PATIENCE_S = 90.0
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def path_of(kind: str, namespace: str, name: str = "") -> str:
-    """Return the path of an object, or of its collection."""
-    api_version, plural = KINDS[kind]
+def path_of(kind: str, namespace: str, name: str = "", kinds: Mapping[str, tuple[str, str]] = KINDS) -> str:
+    """Return the path of an object of one of *kinds*, or of its collection."""
+    api_version, plural = kinds[kind]
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     return f"{root}/namespaces/{namespace}/{plural}{f'/{name}' if name else ''}"
 
@@ -51,6 +52,7 @@ class World:
         self.shop = Shop(session, folder, namespace)
         self.client, self.namespace, self.inner = session.client, namespace, f"{namespace}-in"
         self.files: dict[str, dict[str, Any]] = {}
+        self.kinds = dict(KINDS)
         self.drawn: list[str] = []
 
     # --- how it begins -----------------------------------------------------------------------------
@@ -66,6 +68,11 @@ class World:
             self.files[f"m{at}"] = self._member(f"m{at}", self.draw.choice(places))
         if self.draw.random() < 0.5:
             self.files["db"] = _stateful_set(self.namespace, self.draw)
+        if self.draw.random() < 0.4:
+            group = f"{self.namespace}.example.com"
+            self.files["kind"] = _crd(group)
+            self.kinds["Widget"] = f"{group}/v1", "widgets"
+            self.files["w0"] = {**_named("Widget", "w0", self.draw.choice(places)), "apiVersion": f"{group}/v1"}
         await self._sync()
         if "db" in self.files:
             await self._until(self._has_claims)
@@ -84,16 +91,17 @@ class World:
 
     async def _make(self, name: str, place: str) -> None:
         """Make an object of somebody else's, most often one that others of the place own."""
-        kind = self.draw.choice(["ConfigMap", "ConfigMap", "Secret", "PersistentVolumeClaim"])
+        kind = self.draw.choice(["ConfigMap", "Secret", "PersistentVolumeClaim", list(self.kinds)[-1]])
+        kind = "ConfigMap" if kind == "StatefulSet" else kind
         near = [each for each in await self._objects() if each["metadata"]["namespace"] == place]
         chosen = self.draw.sample(near, min(len(near), self.draw.choice([0, 1, 1, 1, 2])))
-        body = _named(kind, name, place)
+        body = {**_named(kind, name, place), "apiVersion": self.kinds[kind][0]}
         body["metadata"]["ownerReferences"] = [_reference(each) for each in chosen]
         if kind == "PersistentVolumeClaim":
             body["spec"] = self._member("x", place).get("spec") or {
                 "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}, "storageClassName": "none",
             }  # fmt: skip
-        await self.client.create(path_of(kind, place), body, manager="somebody")
+        await self.client.create(path_of(kind, place, kinds=self.kinds), body, manager="somebody")
 
     async def _has_claims(self) -> bool:
         """Tell whether the claims of the StatefulSet are there, and owned as its policy has it."""
@@ -114,7 +122,7 @@ class World:
     async def _changed(self, name: str) -> Any:
         body = self.files[name]
         choices = ["drop", "drop", "replace", "own", "own"] if name.startswith("m") else ["drop"]
-        choices += ["replace", "scale", "scale"] if name == "db" else []
+        choices += ["replace", "scale", "scale"] if name == "db" else ["own"] if name.startswith("w") else []
         what = self.draw.choice(choices)
         if what == "drop":
             del self.files[name]
@@ -199,13 +207,17 @@ class World:
 
     async def _objects(self) -> list[dict[str, Any]]:
         lists = await asyncio.gather(
-            *(self._list(kind, place) for kind in KINDS for place in (self.namespace, self.inner))
+            *(self._list(kind, place) for kind in self.kinds for place in (self.namespace, self.inner))
         )
         return [each for some in lists for each in some]
 
     async def _list(self, kind: str, place: str) -> list[dict[str, Any]]:
-        named = {"apiVersion": KINDS[kind][0], "kind": kind}
-        items, _ = await self.client.list(path_of(kind, place))
+        """Return the objects of a kind; none where the kind itself has gone."""
+        named = {"apiVersion": self.kinds[kind][0], "kind": kind}
+        try:
+            items, _ = await self.client.list(path_of(kind, place, kinds=self.kinds))
+        except NotFound:
+            return []
         return [{**each, **named} for each in items if each["metadata"]["name"] != "kube-root-ca.crt"]
 
     async def _uids(self) -> dict[str, ObjectRef]:
@@ -236,6 +248,9 @@ class World:
         for name in (self.namespace, self.inner):
             with suppress(ApiError):
                 await self.client.delete(f"/api/v1/namespaces/{name}")
+        if "Widget" in self.kinds:
+            with suppress(ApiError):
+                await self.client.delete(f"{CRDS}/widgets.{self.namespace}.example.com")
 
 
 def _ends(change: Change) -> bool:
@@ -252,6 +267,20 @@ def _named(kind: str, name: str, namespace: str = "", annotations: Mapping[str, 
 def _reference(owner: Mapping[str, Any]) -> dict[str, Any]:
     metadata = owner["metadata"]
     return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+
+
+def _crd(group: str) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    return {
+        **_named("CustomResourceDefinition", f"widgets.{group}"),
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "versions": [version],
+        },
+    }
 
 
 def _stateful_set(namespace: str, draw: random.Random) -> dict[str, Any]:

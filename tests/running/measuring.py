@@ -70,25 +70,26 @@ class Meter:
     tests: dict[str, Spent] = field(default_factory=dict)
     fixtures: dict[str, Spent] = field(default_factory=dict)
     steps: dict[str, Spent] = field(default_factory=dict)
+    now_s: Callable[[], float] = time.monotonic
     _inner_s: list[float] = field(default_factory=list)
 
     @contextlib.contextmanager
     def test(self, name: str) -> Iterator[None]:
-        begun, processor = time.monotonic(), processor_s()
+        begun, processor = self.now_s(), processor_s()
         try:
             yield
         finally:
-            _add(self.tests, name, time.monotonic() - begun, processor_s() - processor)
+            _add(self.tests, name, self.now_s() - begun, processor_s() - processor)
 
     @contextlib.contextmanager
     def fixture(self, name: str, *, times: int) -> Iterator[None]:
         """Measure what a fixture does without the fixtures that it asks for meanwhile."""
-        begun = time.monotonic()
+        begun = self.now_s()
         self._inner_s.append(0.0)
         try:
             yield
         finally:
-            took = time.monotonic() - begun
+            took = self.now_s() - begun
             _add(self.fixtures, name, took - self._inner_s.pop(), times=times)
             if self._inner_s:
                 self._inner_s[-1] += took
@@ -98,11 +99,11 @@ class Meter:
 
         @functools.wraps(function)
         def measured(*arguments: Any, **named: Any) -> Any:
-            begun = time.monotonic()
+            begun = self.now_s()
             try:
                 return function(*arguments, **named)
             finally:
-                _add(self.steps, name, time.monotonic() - begun)
+                _add(self.steps, name, self.now_s() - begun)
 
         return measured
 

@@ -127,9 +127,43 @@ async def test_pods_reach_each_other_until_they_are_cut_off(runtime):
     await until(asked, "the server answers")
     await runtime.call("cut", uid="server", peers=[], heal=False)
     assert not await asked()
-    (await runtime.dial(server, 80, 60.0)).close()  # it can still be probed
+    with pytest.raises((CallError, OSError)):  # nor is it reached from where Services lead to it
+        (await runtime.dial(server, 80, 1.0)).close()
     await runtime.call("cut", uid="server", peers=[], heal=True)
     await until(asked, "the server answers again")
+
+
+async def test_what_is_under_way_to_a_pod_that_is_cut_off_is_lost_as_is_what_it_sends(runtime):
+    server = await add(runtime, "server")
+    await add(runtime, "client")
+    talk = """
+import pathlib, socket
+one = socket.create_server(('', 80)).accept()[0]
+while heard := one.recv(1):
+    print(heard.decode(), flush=True)
+    one.sendall(heard)
+"""
+    await start(runtime, "server", sys.executable, "-c", talk, mounts=PYTHON)
+    connections: list[socket.socket] = []
+
+    async def reached() -> bool:
+        with contextlib.suppress(CallError):
+            connections.append(await runtime.dial(server, 80, 1.0))
+        return bool(connections)
+
+    await until(reached, "the server listens")
+    with connections[0] as connection:
+        connection.settimeout(1.0)
+        connection.sendall(b"a")
+        assert connection.recv(1) == b"a"
+        await runtime.call("cut", uid="server", peers=[], heal=False)
+        connection.sendall(b"b")
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        assert output(runtime, "server") == ["a"]
+        await runtime.call("cut", uid="server", peers=[], heal=True)
+        connection.settimeout(60.0)
+        assert connection.recv(1) == b"b"
 
 
 async def test_a_user_of_its_own(runtime):

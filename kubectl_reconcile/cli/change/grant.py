@@ -219,7 +219,13 @@ def _remarks(found: Needed, target: Target) -> Iterator[Line]:
         yield line(
             f"namespace {place} doesn't exist yet: the grant creates it, since the source asks for it", Tone.ASIDE
         )
-    for place in sorted(found.absent):
+    for place in sorted(found.absent & found.needs.made):
+        yield line(
+            f"warning: namespace {place} was deleted, and a grant doesn't create it again, so it gets no Role "
+            "(hint: grant again once the Sync has created it)",
+            Tone.WARNING,
+        )
+    for place in sorted(found.absent - found.needs.made):
         yield line(
             f"warning: namespace {place} doesn't exist, and the source doesn't create it, so it gets no Role "
             f"(hint: kubectl create namespace {place}, then grant again)",

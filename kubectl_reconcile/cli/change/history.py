@@ -26,7 +26,7 @@ from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import history as engine
 from kubectl_reconcile.engine.commands import suspend_resume
-from kubectl_reconcile.engine.commands.history import HistoryEntry
+from kubectl_reconcile.engine.commands.history import EarlierState, HistoryEntry
 from kubectl_reconcile.engine.sync import gather, reconcile
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
@@ -89,17 +89,20 @@ def _table(entries: Sequence[HistoryEntry], width: int | None, *, wide: bool) ->
     now = current_time()
     signed = any(entry.counts.get("signer") for entry in entries)
     signers = ["SIGNER", *(["KEY"] if wide else [])] if signed else []
-    titles = ["", "REVISION", "APPLIED", "RESULT", "OBJECTS", *signers, "AUTHOR", "SUBJECT"]
+    charts = ["CHART"] if any(entry.counts.get("chart") for entry in entries) else []
+    titles = ["", "REVISION", *charts, "APPLIED", "RESULT", "OBJECTS", *signers, "AUTHOR", "SUBJECT"]
     columns = len(signers)
-    return table(titles, [_row(entry, now, columns, wide=wide) for entry in entries], None if wide else width)
+    rows = [_row(entry, now, columns, chart=bool(charts), wide=wide) for entry in entries]
+    return table(titles, rows, None if wide else width)
 
 
-def _row(entry: HistoryEntry, now: str, signers: int, *, wide: bool) -> list[Span]:
+def _row(entry: HistoryEntry, now: str, signers: int, *, chart: bool, wide: bool) -> list[Span]:
     commit, revision = entry.commit, entry.revision if wide else status.short(entry.revision)
     good = entry.result == "Synced"
     return [
         Span("*" if entry.is_current else " ", Tone.GOOD),
         Span(revision or "-"),
+        *([Span(str(entry.counts.get("chart") or "-"))] if chart else []),
         Span(age_of(entry.time, now) or "-"),
         Span(entry.result or "-", Tone.GOOD if good else Tone.WARNING),
         Span(_counts(entry)),
@@ -134,10 +137,10 @@ def _entry(entry: HistoryEntry) -> dict[str, Any]:
 
 
 class _Prepared(Struct, frozen=True):
-    """A rollback that was looked at: to which commit, and what that would do."""
+    """A rollback that was looked at: to which state, and what that would do."""
 
     live: Manifest
-    sha: str
+    state: EarlierState
     plan: Plan
 
 
@@ -163,7 +166,7 @@ def rollback(
         screen.write([render.summary(prepared.plan)])
     if dry_run:
         return ExitStatus.OK
-    if asks and not confirmed(_question(sync, prepared.sha, in_git=in_git)):
+    if asks and not confirmed(_question(sync, prepared.state, in_git=in_git)):
         raise Failure("nothing was rolled back", status=ExitStatus.HELD)
     said = run(connection, functools.partial(_restored if in_git else _pinned, prepared=prepared))
     out.write([line(said)])
@@ -174,35 +177,35 @@ def rollback(
     )  # fmt: skip
 
 
-def _question(sync: str, sha: str, *, in_git: bool) -> str:
+def _question(sync: str, state: EarlierState, *, in_git: bool) -> str:
     then = "commit that to its branch" if in_git else "pin it there"
-    return f"Take {sync} back to {sha[:7]}, and {then}?"
+    return f"Take {sync} back to {state}, and {then}?"
 
 
 async def _prepared(session: Session, *, name: str, revision: str) -> _Prepared:
     live = await live_sync(session, name)
-    sha = await engine.resolve(session, live, revision)
-    target = await engine.target_at(session, live, sha)
+    state = await engine.resolve(session, live, revision)
+    target = await engine.target_at(session, live, state)
     plan = await reconcile.preview(session, target)
-    await require_verified(target.source, sha)
+    await require_verified(target.source, state.revision)
     plan = await dry_run.confirm(session.client, plan, target.sync, along=gather.lister(session))
-    return _Prepared(live, sha, plan)
+    return _Prepared(live, state, plan)
 
 
 async def _pinned(session: Session, *, prepared: _Prepared) -> str:
     live = prepared.live
-    after = await suspend_resume.pin(session.client, live, prepared.sha)
+    after = await suspend_resume.pin(session.client, live, prepared.state.revision, prepared.state.helm)
     before, name = suspend_resume.ref_text(suspend_resume.followed_before(after)), live["metadata"]["name"]
     place = f"{live['metadata']['namespace']}/{name}"
     again = f"kubectl reconcile resume {name} -n {live['metadata']['namespace']}"
-    return f"{place} is pinned to commit {prepared.sha[:7]}; to follow {before} again: {again}"
+    return f"{place} is pinned to commit {prepared.state}; to follow {before} again: {again}"
 
 
 async def _restored(session: Session, *, prepared: _Prepared) -> str:
-    made, branch = await engine.restore(session, prepared.live, prepared.sha)
+    made, branch = await engine.restore(session, prepared.live, prepared.state)
     if suspend_resume.is_pinned(prepared.live):
         await suspend_resume.resume(session.client, prepared.live)
     path = map_at(prepared.live, "spec", "source", "git").get("path", ".")
     if not made:
-        return f"{path} on branch {branch} is the same as at {prepared.sha[:7]}; nothing to commit"
-    return f"pushed {made[:7]} to {branch}: {path} is as it was at {prepared.sha[:7]}"
+        return f"{path} on branch {branch} is the same as at {prepared.state.revision[:7]}; nothing to commit"
+    return f"pushed {made[:7]} to {branch}: {path} is as it was at {prepared.state.revision[:7]}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 import click
@@ -19,8 +20,11 @@ from kubectl_reconcile.cli.output import failures, outputs
 from kubectl_reconcile.cli.output.ages import current_time
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.render import PlanView
+from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
 from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
+from kubectl_reconcile.cluster.errors import NoClusterConfigured
 from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.resources.sync import Render
 from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.engine.apply import dry_run
@@ -57,7 +61,8 @@ def diff(
         raise click.UsageError("--accept writes files: it needs -f FOLDER --name NAME, or with --local FOLDER")
     if fail_on and (watch or accept):
         raise click.UsageError("--fail-on new-findings can't be combined with --watch or --accept")
-    scope = functools.partial(_scope_of, profile=Profile(scan) if scan else None)
+    profile = Profile(scan) if scan else None
+    scope = functools.partial(_scope_of, profile=profile)
     view = PlanView(current_time(), show_secrets, show_managed_fields)
     show = functools.partial(_show, view=view, look=look)
     status = _status_after_scan if fail_on else _status_without_scan
@@ -76,7 +81,10 @@ def diff(
             asked = functools.partial(_simulated, origin=source, chosen=chosen)
         else:
             asked = functools.partial(_one, origin=source, chosen=chosen, offline=offline, reasons=look.reasons)
-        plans, scanned = run(connection, functools.partial(_scanned, asked=asked, scope=scope))
+        otherwise = (
+            functools.partial(_without_cluster, source, chosen, look, profile) if offline and source.file else None
+        )
+        plans, scanned = _looked(connection, functools.partial(_scanned, asked=asked, scope=scope), otherwise)
     if accept:
         show(plans, scan=scanned)
         accept_verb = importlib.import_module("kubectl_reconcile.cli.change.accept")  # slow to import, for one flag
@@ -85,6 +93,46 @@ def diff(
     titles = [f"pass {number} of {len(plans)}" for number in range(1, len(plans) + 1)] if len(plans) > 1 else []
     show(plans, titles=titles, scan=scanned)
     return status(plans[0], scanned)
+
+
+_Found: TypeAlias = tuple[list[Plan], PlanScan | None]
+
+
+def _looked(
+    connection: Connection,
+    work: Callable[[Session], Coroutine[Any, Any, _Found]],
+    otherwise: Callable[[], _Found] | None,
+) -> _Found:
+    """Return what *work* finds in the cluster; where none is configured, what can be said *otherwise*, if anything can.
+
+    Raises:
+        NoClusterConfigured: nothing can.
+    """
+    try:
+        return run(connection, work)
+    except NoClusterConfigured:
+        if otherwise is None:
+            raise
+        return otherwise()
+
+
+def _without_cluster(origin: Origin, chosen: Chosen, look: OutputOptions, profile: Profile | None) -> _Found:
+    """Return what files ask for where there is no cluster to compare them with, having said so.
+
+    Raises:
+        Failure: only a part of it is asked for, which nobody can find without knowing the kinds.
+        SourceError: the files can't be read.
+    """
+    if not chosen.is_everything:
+        raise Failure("names of objects mean nothing without a cluster", "show all, or configure a cluster")
+    _, err = terminals(look.color)
+    err.write(
+        [line("no cluster is configured: each object is shown as one to create, by its file alone", Tone.WARNING)]
+    )
+    nowhere = importlib.import_module("kubectl_reconcile.engine.sync.nowhere")  # for one flag
+    place, render = origin.namespace or "default", Render(origin.render)
+    asked = nowhere.plan(Path(origin.file), origin.name, place, recursive=origin.recursive, render=render)
+    return [asyncio.run(asked)], PlanScan(ScanScope(profile)) if profile else None
 
 
 class _Show(Protocol):

@@ -135,7 +135,7 @@ def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
     return [
         Span(sync["metadata"]["name"]),
         Span(word, tone),
-        Span("-" if not git else ref if kind != "the" else "(default)"),
+        Span("-" if not git else status.chart_of(sync) or (ref if kind != "the" else "(default)")),
         Span(status.short(str(found.get("lastAppliedRevision") or "")) or "-"),
         Span(str(map_at(found, "summary").get("total", "-"))),
         Span(age or "-"),

@@ -16,6 +16,7 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table,
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
+from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
@@ -160,7 +161,22 @@ def _source(sync: Manifest) -> str:
     if not git:
         return "-"
     ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
-    return f"{without_credentials(str(git.get('url', '')))}{f' {ref}' if ref else ''} {git.get('path', '.')}"
+    chart = f", chart {asked}" if (asked := chart_of(sync)) else ""
+    return f"{without_credentials(str(git.get('url', '')))}{f' {ref}' if ref else ''} {git.get('path', '.')}{chart}"
+
+
+def chart_of(sync: Manifest) -> str:
+    """Return name and version of the chart of a repository that a Sync asks for; empty where it asks for none."""
+    pin = map_at(sync, "spec", "source", "helm", "chart")
+    return f"{pin.get('name')} {pin.get('version')}" if pin else ""
+
+
+def applied_of(sync: Manifest) -> str:
+    """Return the commit that was applied last, in short, and the chart where it is one of a repository."""
+    found = map_at(sync, "status")
+    row = current_of(maps_in(found.get("history"))) or {}
+    applied = short(str(found.get("lastAppliedRevision") or ""))
+    return f"{applied}, chart {row['chart']}" if applied and row.get("chart") else applied
 
 
 def texts(value: Any) -> list[str]:
@@ -206,7 +222,7 @@ def _facts(sync: Manifest, found: Mapping[str, Any]) -> Iterator[Line]:
         "Source": _source(sync)
         if map_at(sync, "spec").get("source")
         else "none, applied by hand with sync -f or --repo",
-        "Applied": applied or "-",
+        "Applied": applied_of(sync) or "-",
         "Tried": tried if tried != applied else "",
         "Objects": _objects(map_at(found, "summary")),
         "Health": health_of(sync) if "health" in found else "",
@@ -273,7 +289,7 @@ def _history(entries: Sequence[Mapping[str, Any]], now: str) -> list[Line]:
             Span(f"  {_ago(entry.get('time'), now):<9}", Tone.ASIDE),
             Span(f"{short(str(entry.get('revision') or '')):<9}"),
             Span(f"{entry.get('result', '')}", Tone.GOOD if entry.get("result") == "Synced" else Tone.WARNING),
-            Span(f"  {_pass(entry)}"),
+            Span(f"  {_pass(entry)}{', chart ' + str(entry['chart']) if entry.get('chart') else ''}"),
         )
         for entry in entries
     ]

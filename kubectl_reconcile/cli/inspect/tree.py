@@ -43,7 +43,7 @@ def tree(connection: Connection, sync: str | None, *, unhealthy: bool, output: s
     root = _unwell(looked_at.root) if unhealthy else looked_at.root
     out.write(_shown(root, output, out.width))
     if looked_at.unseen:
-        text = f"warning: you may not list {first_few(looked_at.unseen, _KINDS_SHOWN, rest='more kinds')}, so the tree doesn't show them"
+        text = f"warning: can't list {first_few(looked_at.unseen, _KINDS_SHOWN, rest='more kinds')}, so the tree doesn't show them"
         err.write([line(text, Tone.WARNING)])
     return ExitStatus.OK
 

@@ -34,7 +34,7 @@ from kubectl_reconcile.cluster.access.credentials import (
     with_plugin,
 )
 from kubectl_reconcile.cluster.access.flags import Access
-from kubectl_reconcile.cluster.errors import KubeconfigError
+from kubectl_reconcile.cluster.errors import KubeconfigError, NoClusterConfigured
 from kubectl_reconcile.core.records import Guarded
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -127,10 +127,7 @@ async def resolve(access: Access) -> Route:
     cluster = kubeconfig.cluster_of(config or {}, access, context)
     user = kubeconfig.user_of(config or {}, access, context)
     if not cluster.get("server"):
-        raise KubeconfigError(
-            "no cluster is configured",
-            "set KUBECONFIG or --kubeconfig, choose a --context, or try one on this machine: kubectl reconcile sandbox up",
-        )
+        raise NoClusterConfigured
     user, expires_at_s = await with_plugin(user)
     return await _kubeconfig_route(access, cluster, user, str(context.get("namespace") or ""), expires_at_s)
 

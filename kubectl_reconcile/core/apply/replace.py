@@ -14,7 +14,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from kubectl_reconcile.core.annotations import REPLACE
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of, text_at
+from kubectl_reconcile.core.planning.kinds import CLAIM
+from kubectl_reconcile.core.planning.plan import Change
+from kubectl_reconcile.core.ssa.values import quantity
 
 _REASONS = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
 _IMMUTABLE = re.compile(
@@ -73,6 +76,24 @@ def advice_of(manifest: Manifest) -> str:
     if loss := loss_of(manifest):
         return f'undo the change in the source, or move its data first; with {REPLACE}: "true" it is deleted and recreated: {loss}'
     return f'annotate it with {REPLACE}: "true" to delete and recreate it'
+
+
+def advice_on(change: Change) -> str:
+    """Return what to do about a change that can't be made in place; a claim that was grown in the cluster needn't, and can't, shrink again."""
+    if change.ref.group_kind == CLAIM and change.before is not None:
+        live = text_at(change.before, "spec", "resources", "requests", "storage")
+        wanted = text_at(change.intent or {}, "spec", "resources", "requests", "storage")
+        if (
+            live
+            and wanted
+            and quantity(live) != quantity(wanted)
+            and all(each.path[:3] == _REQUESTS for each in change.fields)
+        ):
+            return f"a claim can't shrink, and this one has {live} in the cluster: write {live} into the source, which kubectl reconcile accept does"
+    return advice_of(change.before or change.intent or {})
+
+
+_REQUESTS = ("f:spec", "f:resources", "f:requests")
 
 
 def as_restored(before: Manifest) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
         created=_count(results, Op.CREATE),
         updated=_count(results, Op.UPDATE) + _count(results, Op.REPLACE),
         deleted=_count(results, Op.DELETE),
-        unchanged=made.counts()[Op.UNCHANGED],
+        unchanged=made.counts()[Op.UNCHANGED] - sum(1 for each in failed if each.change.op is Op.UNCHANGED),
         failed=len(failed),
     )
     faults = causes.of_problems(made.errors)

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.objects import ObjectRef
 
 
 class CrApplied(Struct, frozen=True):
-    """A pass over a CR is done; *faults* are sentences on what went wrong, *requeue_after_s* is when its module wants another, *is_urgent* whether somebody waits for that."""
+    """A pass over a CR is done; *faults* are sentences on what went wrong, *requeue_after_s* is when its module wants another, *is_urgent* whether somebody waits for that. *awaiting* is an action that waits for a person since now."""
 
     faults: tuple[str, ...] = ()
     has_written: bool = False
@@ -27,6 +27,7 @@ class CrApplied(Struct, frozen=True):
     is_urgent: bool = False
     lapses_at_s: float | None = None
     duration_s: float = 0.0
+    awaiting: str = ""
 
 
 class CrFailed(Struct, frozen=True):

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import (
     APPROVED_PLAN,
+    MEMBERS_FROM,
     MODULE_LABEL,
     PUSHED_AT,
     SYNC_REQUESTED_AT,
@@ -117,7 +118,7 @@ def established_kinds(crd: Manifest | None) -> tuple[GroupVersionKind, ...]:
 
 def sync_events(before: Manifest | None, after: Manifest) -> Iterator[on.Event]:
     """Yield what a watch event of a Sync that is there means for its state."""
-    if is_newly_set(APPROVED_PLAN, before, after):
+    if is_newly_set(APPROVED_PLAN, before, after) or is_newly_set(MEMBERS_FROM, before, after):
         yield on.Approved()
     if is_newly_set(PUSHED_AT, before, after):
         yield on.Pushed()

@@ -26,7 +26,8 @@ from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
 from kubectl_reconcile.core.health.kind_table import KindRule
 from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.health.silence import is_young
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
+from kubectl_reconcile.core.health.verdict import AWAITING, has_status, why
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of
 
 _ASKED: Final = (
     ("failed", HealthStatus.FAILED),
@@ -148,6 +149,9 @@ class HealthRules(Struct, frozen=True):
     ) -> Health:
         if manifest is None:
             return health(manifest)
+        return _with_what_is_awaited(manifest, self._of_object(manifest, strict=strict, expected=expected, now=now))
+
+    def _of_object(self, manifest: Manifest, *, strict: bool, expected: Expected, now: str) -> Health:
         kind = GroupVersionKind.of(manifest).group_kind
         general = health(manifest, strict=strict, expected=expected, now=now, rule=self.kinds.get(kind))
         if general.status is HealthStatus.TERMINATING:
@@ -162,6 +166,14 @@ class HealthRules(Struct, frozen=True):
             if found is not None:
                 return found
         return general
+
+
+def _with_what_is_awaited(manifest: Manifest, found: Health) -> Health:
+    """Return the health of an object with what it waits for a person to approve, unless something is wrong with it."""
+    awaited = condition_of(manifest, AWAITING)
+    if found.status not in {HealthStatus.CURRENT, HealthStatus.IN_PROGRESS} or not has_status(awaited, "True"):
+        return found
+    return replace(found, message=why(awaited))
 
 
 GENERAL: Final = HealthRules()

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Manifest, mapping_of, number_of
+
+AWAITING: Final = "AwaitingApproval"
+"""The condition of a custom resource that says which action of its module waits for a person."""
 
 
 class HealthStatus(StrEnum):

@@ -78,3 +78,39 @@ def _markers(data: bytes) -> Iterator[tuple[int, int]]:
         line += data.count(b"\n", counted, found.start())
         counted = found.start()
         yield line, found.start()
+
+
+# ------------------------------------------------------------------------------------------ what may be said
+
+HIDDEN = "***"
+
+
+def may_hold_secrets(data: bytes) -> bool:
+    """Tell whether a file may hold a Secret, before it is known what it holds: it says so anywhere, or doesn't say what it is."""
+    text = data.lower()
+    if any(word in text for word in (b"secret", b"stringdata", b"\\x", b"\\u")):  # or says so in escapes
+        return True
+    return b"data" in text and b"kind" not in text
+
+
+def echoed(data: bytes, text: str, event: Any = None) -> str:
+    """Return what of a file may be said in a problem: a value without quotes is easily taken for an alias, a tag or a key.
+
+    It is judged by the document of *event* alone, where that is known: what is beside a Secret in a file may be told.
+    """
+    return (
+        HIDDEN
+        if text and may_hold_secrets(data if event is None else _document_at(data, event.start_mark.index))
+        else text
+    )
+
+
+def _document_at(data: bytes, index: int) -> bytes:
+    """Return the document that the character *index* is in, by where libyaml says that it is: what it takes for lines isn't what others do."""
+    text = data.decode(errors="replace")
+    marks = [match.start() for match in _BOUNDARY.finditer(text)]
+    begin = max((at for at in marks if at <= index), default=0)
+    return text[begin : min((at for at in marks if at > index), default=len(text))].encode(errors="replace")
+
+
+_BOUNDARY = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)

@@ -17,7 +17,7 @@ Pure: bytes in, values out.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeAlias
@@ -29,7 +29,7 @@ from kubectl_reconcile.core.annotations import translated
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.manifests.files import IGNORE_FILE, STDIN
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES, MAX_PROBLEMS
-from kubectl_reconcile.core.manifests.scalars import shown
+from kubectl_reconcile.core.manifests.scalars import shown, written
 from kubectl_reconcile.core.manifests.yaml_reader import Place
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity, map_at
 from kubectl_reconcile.core.other_tools.translation import sentence_of
@@ -117,7 +117,8 @@ def parse(data: bytes, path: str, *, most_bytes: int = MAX_BYTES) -> Parsed:
             faults.extend(own)
     line_of = _LineIndex(data, [where for _, where in objects] + [fault.where for fault in faults])
     manifests = tuple(Located.of(manifest, path, line_of(where)) for manifest, where in objects)
-    problems = [fault.problem(path, line_of(fault.where)) for fault in faults]
+    text = data.decode("utf-8", "replace").split("\n") if any(each.unquoted is not None for each in faults) else ()
+    problems = [fault.problem(path, line_of(fault.where), text) for fault in faults]
     problems += (replace(each, hint=_fitting(each.hint, path)) for each in unread)
     problems.sort(key=lambda problem: (not problem.is_error, problem.line == 0, problem.line))
     return Parsed(manifests, tuple(problems[: MAX_PROBLEMS + 1]), sum(document.weight for document in found))
@@ -156,13 +157,20 @@ class _Where(Struct, frozen=True):
 
 
 class _Fault(Struct, frozen=True):
+    """What is wrong with the field at *where*; *unquoted* is what it means, where it is to be quoted as it is written."""
+
     where: _Where
     message: str
     hint: str = ""
     severity: Severity = Severity.ERROR
+    unquoted: Any = None
 
-    def problem(self, path: str, line: int) -> Problem:
-        return Problem(path, line, self.message, _fitting(self.hint, path), self.severity)
+    def problem(self, path: str, line: int, text: Sequence[str]) -> Problem:
+        hint = self.hint
+        if self.unquoted is not None:
+            own = text[line - 1] if 0 < line <= len(text) else ""
+            hint = f"quote it: {shown(written(own, str(self.where.place[-1]), self.unquoted))}"
+        return Problem(path, line, self.message, _fitting(hint, path), self.severity)
 
 
 def _fitting(hint: str, path: str) -> str:
@@ -359,7 +367,7 @@ def _name_faults(tree: Manifest, metadata: Manifest, where: _Where) -> Iterator[
         return
     where = where.at("name")
     if not isinstance(name, str):
-        yield _Fault(where, f"metadata.name is {_kind_of(name)}, not text", f"quote it: {shown(_spelled(name))}")
+        yield _unquoted(where, "metadata.name", name)
     elif len(name) > 253:
         yield _Fault(where, f"metadata.name has {len(name)} characters; at most 253 are allowed")
     elif name in {".", ".."} or "/" in name or "%" in name:
@@ -384,9 +392,7 @@ def _namespace_faults(metadata: Manifest, where: _Where) -> Iterator[_Fault]:
     if namespace is None or namespace == "":
         return
     if not isinstance(namespace, str):
-        yield _Fault(
-            where, f"metadata.namespace is {_kind_of(namespace)}, not text", f"quote it: {shown(_spelled(namespace))}"
-        )
+        yield _unquoted(where, "metadata.namespace", namespace)
     elif not _LABEL.fullmatch(_filled(namespace)):
         hint = "lower-case letters, digits and - only, at most 63"
         yield _Fault(where, f"metadata.namespace {shown(namespace)} isn't a DNS label", hint)
@@ -402,10 +408,10 @@ def _text_map_faults(metadata: Manifest, key: str, where: _Where) -> Iterator[_F
         return
     for name, value in found.items():
         if not isinstance(value, str):
+            told = _unquoted(where.at(name), f"{key[:-1]} {shown(name)}", value)
             # An annotation may be a copy of a Secret's value.
-            told = f"quote it: {shown(_spelled(value))}" if key == "labels" else "quote it"
-            hint = told if not isinstance(value, dict | list) else ""
-            yield _Fault(where.at(name), f"{key[:-1]} {shown(name)} is {_kind_of(value)}, not text", hint)
+            may_tell = key == "labels" or isinstance(value, dict | list)
+            yield told if may_tell else _Fault(told.where, told.message, "quote it")
         elif key == "labels" and not _LABEL_VALUE.fullmatch(_filled(value)):
             hint = "at most 63 letters, digits, - _ and ., starting and ending with a letter or digit"
             yield _Fault(
@@ -426,6 +432,9 @@ def _kind_of(value: Any) -> str:
     return names[type(value)]
 
 
-def _spelled(value: Any) -> str:
-    """Return *value* as it would be written without quotes."""
-    return {True: "true", False: "false", None: ""}[value] if value is None or isinstance(value, bool) else str(value)
+def _unquoted(where: _Where, what: str, value: Any) -> _Fault:
+    """Return that a field is no text, and that it is one once it is quoted; a map or a list isn't."""
+    message = f"{what} is {_kind_of(value)}, not text"
+    if value is None or isinstance(value, dict | list):
+        return _Fault(where, message, 'quote it: ""' if value is None else "")
+    return _Fault(where, message, unquoted=value)

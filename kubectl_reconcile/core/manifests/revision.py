@@ -6,10 +6,10 @@ derived from a file (its manifests, its problems) is computed once per blob id a
 
 Paths are relative to the root of the repository (or of the folder), with ``/`` between names,
 and hold no control characters. Only files that may hold manifests are listed; what was left out
-and deserves a word (a symbolic link, a submodule, an unreadable file) is among the *problems*.
+and deserves a word (a symbolic link out of the repository, a submodule, an unreadable file) is among the *problems*.
 
 A *source* yields revisions. Its calls block, for as long as its own timeouts allow; call them
-in a thread. Sources never execute, expand or follow anything that a repository holds.
+in a thread. Sources never execute or expand anything that a repository holds, and follow nothing of it to anywhere else.
 """
 
 from __future__ import annotations

@@ -127,3 +127,12 @@ def shown(value: object) -> str:
 def printable(text: str) -> str:
     """Return *text* with a space for each character that a terminal might obey."""
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
+def written(line: str, key: str, value: bool | float) -> str:  # noqa: FBT001 - a boolean of YAML is a value like others
+    """Return how *value* is written after *key* in a *line* of a file: ``y`` is true and ``1.10`` is 1.1, and neither is meant."""
+    for match in re.finditer(rf"""(?:^|[\s{{,"'-]){re.escape(key)}["']?\s*:\s+(?P<text>[^\s,}}\]#]+)""", line):
+        found = resolve(match["text"])
+        if type(found) is type(value) and found == value:
+            return match["text"]
+    return json.dumps(value)

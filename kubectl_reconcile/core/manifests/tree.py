@@ -1,11 +1,14 @@
 """All files of one revision, for what has to look around in them: which is there, and what it holds.
 
+A symbolic link that stays within the tree is followed, wherever it stands; one that leads out, to nothing or round in circles is a
+*link* that leads nowhere. Submodules are never followed.
+
 Pure: what a tree is; the ones that there are read a clone or a folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -18,7 +21,7 @@ class EntryKind(StrEnum):
     FILE = "file"
     FOLDER = "folder"
     LINK = "link"
-    """A symbolic link or a submodule: neither is followed."""
+    """A symbolic link that leads nowhere in the tree, or a submodule: neither is followed."""
     ABSENT = "absent"
 
 
@@ -38,14 +41,14 @@ class Tree(Protocol):
     """All files of one revision, by their paths from the root of the repository or the working tree; ``""`` is the root."""
 
     def look(self, path: str) -> TreeEntry:
-        """Return what is at *path*; nothing is beyond a link.
+        """Return what is at *path*, through links that stay within the tree.
 
         Raises:
             SourceError: the revision can't be read.
         """
 
     def names(self, path: str) -> Mapping[str, EntryKind]:
-        """Return what is in the folder at *path* by name; nothing where none is there, or it is a link.
+        """Return what is in the folder at *path* by name; nothing where none is there, or it is a link that leads nowhere.
 
         Raises:
             SourceError: the revision can't be read.
@@ -64,3 +67,36 @@ class Tree(Protocol):
         Raises:
             SourceError: it can't be read.
         """
+
+
+MOST_LINK_BYTES: Final = 4096
+"""How long the text of a link may be."""
+_MOST_LINKS: Final = 40
+"""How many links are followed on one way, as in Linux."""
+
+
+def resolved(path: str, link_at: Callable[[str], str | None]) -> str | None:
+    """Return the path of what is at *path* once links are followed; None where one leads out of the tree, or round in circles.
+
+    *link_at* returns the text of the link at a path without links above it, None where no link is. A text that begins with a slash leads out.
+    """
+    rest, there, used = [*reversed(path.split("/"))], list[str](), set[str]()
+    while rest:
+        name = rest.pop()
+        if name in {"", "."}:
+            continue
+        if name == "..":
+            if not there:
+                return None
+            there.pop()
+            continue
+        place = "/".join([*there, name])
+        text = link_at(place)
+        if text is None:
+            there.append(name)
+            continue
+        if place in used or len(used) >= _MOST_LINKS or not text or text.startswith("/"):
+            return None
+        used.add(place)
+        rest += reversed(text.split("/"))
+    return "/".join(there)

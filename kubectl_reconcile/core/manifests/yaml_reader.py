@@ -31,7 +31,7 @@ import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs don't re-export it
 
 from kubectl_reconcile.core.manifests import json_reader
-from kubectl_reconcile.core.manifests.broken_yaml import MOST_BROKEN, likely_cause, rest_after, syntax_error
+from kubectl_reconcile.core.manifests.broken_yaml import MOST_BROKEN, echoed, likely_cause, rest_after, syntax_error
 from kubectl_reconcile.core.manifests.json_reader import Document
 from kubectl_reconcile.core.manifests.limits import (
     MAX_BYTES,
@@ -119,7 +119,7 @@ def _documents(data: bytes, path: str, problems: list[Problem]) -> Iterator[Docu
             before = len(problems)
             yield from _YamlReader(data, path, problems).documents()
             if len(problems) == before:
-                key = _echoed(data, shown(error.key))
+                key = echoed(data, shown(error.key))
                 raise EndOfReadingError(0, f"key {key} appears twice in one object", "keep one") from None
             return
         else:
@@ -142,20 +142,6 @@ _PLAIN_MAP = frozenset((None, f"{_TAG}map"))
 _PLAIN_LIST = frozenset((None, f"{_TAG}seq"))
 _QUOTE = "quote it"
 _MERGE = object()
-HIDDEN = "***"
-
-
-def may_hold_secrets(data: bytes) -> bool:
-    """Tell whether a file may hold a Secret, before it is known what it holds: it says so anywhere, or doesn't say what it is."""
-    text = data.lower()
-    if any(word in text for word in (b"secret", b"stringdata", b"\\x", b"\\u")):  # or says so in escapes
-        return True
-    return b"data" in text and b"kind" not in text
-
-
-def _echoed(data: bytes, text: str) -> str:
-    """Return what of a file may be said in a problem: a value without quotes is easily taken for an alias, a tag or a key."""
-    return HIDDEN if text and may_hold_secrets(data) else text
 
 
 def _last_line(event: Any) -> int:
@@ -246,7 +232,7 @@ class _YamlReader:
             if key in seen:
                 first = seen[key].start_mark.line + 1
                 self._problem(
-                    event, f"key {_echoed(self._data, shown(key))} is already on line {first}", "keep one of them"
+                    event, f"key {echoed(self._data, shown(key), event)} is already on line {first}", "keep one of them"
                 )
             seen[key] = event
             tree[key] = value
@@ -297,7 +283,7 @@ class _YamlReader:
             list: "a list",
             dict: "a map",
         }
-        written = _echoed(self._data, getattr(event, "value", ""))
+        written = echoed(self._data, getattr(event, "value", ""), event)
         what = f"key {written} is {kinds[type(key)]}" if written else f"a key is {kinds[type(key)]}"
         hint = f'quote it: "{written}"' if written else likely_cause(self._data, event.start_mark.line, "keys are text")
         self._problem(event, f"{what}, not text", hint)
@@ -309,8 +295,8 @@ class _YamlReader:
             return
         event, made = self._guessed[0]
         more = f", and {len(self._guessed) - 1} more keys aren't text" if len(self._guessed) > 1 else ""
-        written = _echoed(self._data, printable(getattr(event, "value", "") or made))
-        said = f"key {written} isn't text and is read as {_echoed(self._data, shown(made))}, as kubectl reads it{more}"
+        written = echoed(self._data, printable(getattr(event, "value", "") or made), event)
+        said = f"key {written} isn't text and is read as {echoed(self._data, shown(made), event)}, as kubectl reads it{more}"
         hint = f'quote it: "{written}"'
         self._problems.append(Problem(self._path, event.start_mark.line + 1, said, hint, Severity.WARNING))
 
@@ -326,13 +312,13 @@ class _YamlReader:
     def _alias(self, event: Any) -> Any:
         name = event.anchor
         if name not in self._anchors:
-            name = _echoed(self._data, name)
+            name = echoed(self._data, name, event)
             said = f"alias *{name} has no anchor &{name} before it in this document"
             self._problem(event, said, "quote it if it is text")
             return None
         known = self._anchors[name]
         if known is None:
-            self._problem(event, f"anchor &{_echoed(self._data, name)} contains itself", "")
+            self._problem(event, f"anchor &{echoed(self._data, name, event)} contains itself", "")
             return None
         tree, weight = known
         self._weight += weight
@@ -357,7 +343,9 @@ class _YamlReader:
 
     def _finite(self, event: Any, value: float) -> int | float:
         if value.__class__ is float and not math.isfinite(value):
-            self._problem(event, f"{_echoed(self._data, event.value)} is not a JSON number", "quote it if it is text")
+            self._problem(
+                event, f"{echoed(self._data, event.value, event)} is not a JSON number", "quote it if it is text"
+            )
             return 0
         return number_of_server(value)
 
@@ -372,7 +360,7 @@ class _YamlReader:
         if type(value) not in types:
             self._problem(
                 event,
-                f"{_echoed(self._data, shown(text))} is no {tag.removeprefix(_TAG)}",
+                f"{echoed(self._data, shown(text), event)} is no {tag.removeprefix(_TAG)}",
                 f"remove the tag !!{tag.removeprefix(_TAG)}",
             )
         return value
@@ -389,7 +377,7 @@ class _YamlReader:
         tag = event.tag.replace(_TAG, "!!") if event.tag.startswith(_TAG) else event.tag
         self._problem(
             event,
-            f"tag {_echoed(self._data, shown(tag)[1:-1])} has no meaning in a manifest",
+            f"tag {echoed(self._data, shown(tag)[1:-1], event)} has no meaning in a manifest",
             "remove the tag, or quote it if it is text",
         )
 

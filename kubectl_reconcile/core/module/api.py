@@ -33,7 +33,7 @@ from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import finalizer_of
 from kubectl_reconcile.core.health.kind_table import KindRule
-from kubectl_reconcile.core.module.inputs import DNS_LABEL, SUFFIX_MAX, Context, Facts, Owned, Reads
+from kubectl_reconcile.core.module.inputs import DNS_LABEL, SUFFIX_MAX, Context, Facts, Keeps, Owned, Reads
 from kubectl_reconcile.core.module.outcome import Action, Outcome
 from kubectl_reconcile.core.objects import FIELD_MANAGER, GroupKind, GroupVersionKind, Manifest
 from kubectl_reconcile.core.records import Guarded
@@ -184,7 +184,7 @@ class Module(Struct, frozen=True):
 
     *reconcile* and *finalize* are pure. *observe* reads external systems, within *observe_s* seconds. *act* runs
     one action, within *act_s*. For previews of later passes, *predict* returns the facts after an action, and
-    *foresee* the facts once the given children run; both are pure.
+    *foresee* the facts once the given children run; both are pure. *keeps* are kinds of children that outlive their CR.
     """
 
     name: str
@@ -201,6 +201,11 @@ class Module(Struct, frozen=True):
     act_s: float = 30.0
     health: KindRule | None = None
     foresee: Foresee | None = None
+    keeps: tuple[Keeps, ...] = ()
+
+    def holds(self, cr: Manifest, child: Manifest) -> bool:
+        """Tell whether *child* stays when *cr* goes, and so carries no owner."""
+        return any(each.holds(cr, child) for each in self.keeps)
 
     @property
     def publishes(self) -> bool:
@@ -243,13 +248,14 @@ def module(
     observe_s: float = 10.0,
     act_s: float = 30.0,
     health: Sequence[Mapping[str, Any]] = (),
+    keeps: Sequence[Keeps] = (),
 ) -> Callable[[Reconcile | type], Module]:
     """Make a `Module` of the function below: ``@module(api="example.com/v1", kind="Cache", owns=["v1/Service"])``.
 
     A class can have the methods ``reconcile``, ``finalize``, ``observe``, ``act``, ``predict`` and ``foresee``; all but ``reconcile`` are optional.
     *owns* lists the kinds of children, such as ``apps/v1/Deployment``. The default name is the kind in lower
     case. The docstring is the module's documentation. If the CR's status doesn't report health by conditions, *health* has
-    rules like those of popular kinds: ``[{"Failed": {"phase": "Broken"}}, {"Current": {"phase": "Up"}}]``.
+    rules like those of popular kinds: ``[{"Failed": {"phase": "Broken"}}, {"Current": {"phase": "Up"}}]``. *keeps* says which children stay when the CR is deleted.
 
     Raises:
         ValueError: the name isn't a DNS label of at most 40 characters, a kind isn't ``[group/]version/Kind``, or *health* is invalid.
@@ -268,7 +274,16 @@ def module(
         gvk, docs = GroupVersionKind.parse(api, kind), inspect.getdoc(target) or ""
         rule = KindRule.parse({"rules": health}) if health else None
         return Module(
-            called, gvk, kinds, tuple(reads), docs=docs, observe_s=observe_s, act_s=act_s, health=rule, **parts
+            called,
+            gvk,
+            kinds,
+            tuple(reads),
+            docs=docs,
+            observe_s=observe_s,
+            act_s=act_s,
+            health=rule,
+            keeps=tuple(keeps),
+            **parts,
         )
 
     return decorate

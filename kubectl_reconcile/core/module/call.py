@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from typing import TypeAlias
+from traceback import walk_tb
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -51,21 +52,43 @@ def outcome_of(module: Module, cr: Manifest, owned: Owned, facts: Facts, ctx: Co
     except (SpecError, ModuleError):
         raise
     except Exception as error:
-        raise ModuleError(module.name, f"{type(error).__name__}: {error}") from error
+        raise ModuleError(module.name, f"{type(error).__name__}: {error}{_place_of(error)}") from error
     if not isinstance(outcome, Outcome):
         raise ModuleError(module.name, f"returned {type(outcome).__name__}, not an Outcome")
     try:
         _check_children(module, outcome)
         _check_order(module, outcome)
+        _check_dropped(module, outcome)
         _check_actions(module, outcome)
         json.dumps([outcome.children, outcome.status], allow_nan=False)
     except ModuleError:
         raise
     except Exception as error:
-        raise ModuleError(module.name, f"its outcome can't be used: {type(error).__name__}: {error}") from error
+        why = f"its outcome can't be used: {type(error).__name__}: {error}{_place_of(error)}"
+        raise ModuleError(module.name, why) from error
     if any(condition.type == "Degraded" for condition in outcome.conditions):
         return outcome
     return replace(outcome, conditions=(*outcome.conditions, Condition("Degraded", "False", "AsExpected")))
+
+
+def _place_of(error: BaseException) -> str:
+    """Return where a module crashed, as far as that is in its own code: ``, in web.py:41 (reconcile)``. No path of the machine is told."""
+    frames = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in walk_tb(error.__traceback__)]
+    beyond = [each for each in frames if each[0] != __file__]
+    own = [each for each in beyond if not _is_of_others(each[0])] or beyond
+    if not own:
+        return ""
+    file, line, function = own[-1]
+    return f", in {'/'.join(file.rsplit('/', 2)[-2:])}:{line} ({function})"
+
+
+def _is_of_others(file: str) -> bool:
+    """Tell whether a file is of the standard library, or of what modules are made with: what they called, not what they are."""
+    return file.startswith((f"{_HERE}/", "<")) or (file.startswith(_STANDARD) and "-packages/" not in file)
+
+
+_HERE: Final = __file__.rpartition("/")[0]
+_STANDARD: Final = (json.__file__ or "").rpartition("/json/")[0] + "/"
 
 
 def outcome_of_invalid(cr: Manifest, error: SpecError) -> Outcome:
@@ -94,6 +117,11 @@ def _check_order(module: Module, outcome: Outcome) -> None:
         if late := [key for key in outcome.after.get(key_of(child), ()) if key not in seen]:
             raise ModuleError(module.name, f"{key_of(child)} comes after {late[0]}, which must be listed before it")
         seen.add(key_of(child))
+
+
+def _check_dropped(module: Module, outcome: Outcome) -> None:
+    if wanted := {*outcome.dropped} & {*map(key_of, outcome.children)}:
+        raise ModuleError(module.name, f"drops {min(wanted)}, which is also one of its children")
 
 
 def _check_actions(module: Module, outcome: Outcome) -> None:

@@ -135,6 +135,24 @@ class Reads(Struct, frozen=True):
         return GroupVersionKind.parse(self.api_version, self.kind)
 
 
+class Keeps(Struct, frozen=True):
+    """A kind of children that stay when their CR goes, whoever deletes it and in whatever way: they carry no owner.
+
+    Where the CR says *gone* at a *path* of its fields, they carry one, and go with it. The module must see those without an owner by what it `reads`, as with
+    `volumes_left`. They are deleted only when an outcome names them in ``dropped``.
+    """
+
+    api_version: str
+    kind: str
+    path: tuple[str, ...] = ("spec", "deletionPolicy")
+    gone: str = "Delete"
+
+    def holds(self, cr: Manifest, child: Manifest) -> bool:
+        """Tell whether *child* stays when *cr* goes."""
+        is_kind = GroupVersionKind.of(child) == GroupVersionKind.parse(self.api_version, self.kind)
+        return is_kind and text_at(cr, *self.path) != self.gone
+
+
 class Unparsed(Protocol):
     """A live object that is parsed when it is asked for; each time again."""
 
@@ -216,6 +234,10 @@ class Owned:
     def other(self, kind: str, name: str) -> Manifest | None:
         """Return the object of *kind* called *name* that belongs to the CR but isn't its child, or None."""
         return next((each for each in self.read(kind) if each["metadata"]["name"] == name), None)
+
+    def known(self, kind: str, name: str) -> Manifest | None:
+        """Return the object of *kind* called *name*, a child or one that is read, or None."""
+        return self.get(kind, name) or self.other(kind, name)
 
     @property
     def children(self) -> tuple[Manifest, ...]:

@@ -52,7 +52,8 @@ class Outcome(Struct, frozen=True):
     are written and healthy (see `in_turn`). *actions* run one after the other, as listed.
     *untouched* are children (by `key_of`) that stay as they are; *recreated* are kinds whose
     children are deleted and recreated rather than changed. *finalized* is for ``finalize``: nothing
-    is left to do, and the CR may be deleted. Children in *released* (by `key_of`) then stay, without an owner.
+    is left to do, and the CR may be deleted. *graces* are the seconds that pods (by `key_of`) have to end when they are deleted, where that isn't what their spec says.
+    *dropped* are children (by `key_of`) that the module `Keeps` and wants no longer: nothing else deletes one.
     *warnings* are sentences for previews: parts of the spec that aren't carried out although the rest is.
     *urgent* says that somebody is waiting for the next step, so that the next call isn't delayed because the last ones wrote.
     """
@@ -67,9 +68,10 @@ class Outcome(Struct, frozen=True):
     untouched: tuple[str, ...] = ()
     recreated: tuple[str, ...] = ()
     finalized: bool = False
-    released: tuple[str, ...] = ()
+    graces: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     urgent: bool = False
+    dropped: tuple[str, ...] = ()
 
 
 def as_tree(outcome: Outcome) -> dict[str, Any]:

@@ -402,14 +402,22 @@ class PlanBuilder(Struct):
         return self.inputs.sync.health.passes(live, hook=bool(change.gate.hook)).status.holds_up
 
 
+BEING_DELETED: Final = "it is being deleted; it will be recreated once it is gone"
+
+
+def is_going(live: Manifest) -> bool:
+    """Tell whether somebody has deleted a live object, and something holds it still."""
+    return bool(live["metadata"].get("deletionTimestamp"))
+
+
 def unreadable(why: str) -> Gate:
     """Return the gate of an object that can't be looked at: nobody knows whether it exists, so nothing is said of it."""
     return Gate(blocked=f"it can't be read: {why}")
 
 
 def _blocked(live: Manifest | None, conflicts: Sequence[FieldConflict], policy: ConflictPolicy) -> str:
-    if live is not None and live["metadata"].get("deletionTimestamp"):
-        return "it is being deleted; it will be recreated once it is gone"
+    if live is not None and is_going(live):
+        return BEING_DELETED
     if conflicts and policy is ConflictPolicy.FAIL:
         return "; ".join(f"{conflict.path} belongs to {conflict.manager}" for conflict in conflicts)
     return ""

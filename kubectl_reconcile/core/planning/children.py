@@ -13,13 +13,14 @@ Pure: modules are pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptions
 from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.health.verdict import AWAITING
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.api import UnloadedModule
@@ -37,6 +38,7 @@ from kubectl_reconcile.core.objects import (
     number_of,
 )
 from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
+from kubectl_reconcile.core.planning.endings.kept import free, freed, to_be_freed, unwanted
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.module_call import (
     BY_DAEMON,
@@ -107,6 +109,10 @@ def _goes_by_itself(builder: PlanBuilder, parent: Parent) -> bool:
         return True
     if not MemberOptions.of(parent.cr).abandoned:
         return False
+    bound = to_be_freed(parent, children_of(builder.inputs.live, parent.cr))
+    free(builder, parent, bound, (), parent.place(_CHILDREN))
+    if bound:
+        return True
     _engine_action(
         builder, parent, REMOVE_FINALIZER, "allow its deletion without cleaning up outside, as its annotation says", 1
     )
@@ -124,18 +130,21 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
             builder, parent, ADD_FINALIZER, "keep it, once deleted, until its module has cleaned up", _FINALIZER
         )
     family = _ChildrenPlan(builder, parent, outcome)
-    released = outcome.released if parent.is_going else ()
     wanted = [
-        adopt_child(child, parent.cr, module, released=key_of(child) in released)
+        adopt_child(child, parent.cr, module, released=module.holds(parent.cr, child))
         for child in outcome.children
         if family.may_have(child)
     ]
     for child in wanted:
         family.add(child)
-    pruned = () if outcome.keep_children else tuple(_prune(builder, parent, owned, wanted))
-    idle = _actions(builder, parent, outcome.actions)
+    bound = to_be_freed(parent, owned)
+    going = () if outcome.keep_children else tuple(unwanted(builder, parent, owned, bound, outcome.dropped))
+    pruned = tuple(_prune(builder, parent, going, wanted, outcome.graces))
+    planned = {*family.refs, *(each.ref for each in pruned)}
+    free(builder, parent, bound, planned, parent.place(_CHILDREN))
+    idle, asked = _actions(builder, parent, outcome.actions)
     if parent.is_going:
-        gone = not pruned and not family.pending and idle
+        gone = not pruned and not bound and not family.pending and idle
         if outcome.finalized and gone and all(each.ref in family.refs for each in owned if _is_ours(each, parent)):
             _engine_action(
                 builder,
@@ -151,6 +160,8 @@ def _carry_out(builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], ou
         for each in builder.inputs.memory.contentions.get(ref, ())
         if each not in settled
     ]
+    said = (*outcome.conditions, *_awaiting(parent, asked))
+    outcome = replace(outcome, conditions=said)
     _status(builder, parent, outcome, settled=not family.pending, trouble=family.trouble, contentions=contentions)
 
 
@@ -233,7 +244,7 @@ class _ChildrenPlan(Struct):
         if why := self.builder.inputs.lookups.unreadable.get(ref):
             return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants, gate=unreadable(why))
         if live is not None and key_of(child) in outcome.untouched:
-            return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants)
+            return freed(self.builder, parent, ref, live) or Change(ref, Op.UNCHANGED, kind, provenance=parent.wants)
         change = self.builder.judge(ref, kind, child, live, rules=_RULES, provenance=parent.wants)
         if live is not None and (why := _not_ours(live, child, parent)):
             return replace(change, op=Op.UPDATE).gated(blocked=why)
@@ -291,7 +302,11 @@ def _is_ours(each: Stored, parent: Parent) -> bool:
 
 
 def _prune(
-    builder: PlanBuilder, parent: Parent, owned: Sequence[Stored], wanted: Sequence[Manifest]
+    builder: PlanBuilder,
+    parent: Parent,
+    owned: Sequence[Stored],
+    wanted: Sequence[Manifest],
+    graces: Mapping[str, int],
 ) -> Iterator[Stored]:
     """Delete children that the module made and no longer wants; yield them, and those that are going already."""
     asked = {ObjectRef.of(child) for child in wanted}
@@ -299,25 +314,39 @@ def _prune(
         if each.ref in asked or not _is_ours(each, parent):
             continue
         yield each
-        if not each.manifest()["metadata"].get("deletionTimestamp"):
+        manifest = each.manifest()
+        if not manifest["metadata"].get("deletionTimestamp"):
             change = builder.deletion(each).attributed(owner=parent.ref, manager=parent.module.manager)
-            builder.add(change.gated(waits=parent.waits), parent.place(_CHILDREN))
+            change = change.gated(waits=parent.waits, grace_s=graces.get(key_of(manifest)))
+            builder.add(change, parent.place(_CHILDREN))
             builder.cascade(each, parent.place(_CHILDREN))
 
 
 # --- actions ------------------------------------------------------------------------------------
 
 
-def _actions(builder: PlanBuilder, parent: Parent, actions: Sequence[Action]) -> bool:
-    """Plan the actions that haven't run, each after the one before; tell whether there is none."""
+def _actions(builder: PlanBuilder, parent: Parent, actions: Sequence[Action]) -> tuple[bool, Action | None]:
+    """Plan the actions that haven't run, each after the one before; tell whether there is none, and which waits for a person."""
     journal, waits = ActionJournal.of(parent.cr), parent.waits
     due = [action for action in actions if not journal.bars(action)]
+    asked: Action | None = None
     for at, action in enumerate(due):
         held = not waits and not is_approved(action, parent.cr)
         _act(builder, parent, action, parent.place(_ACTIONS + at), held=held, waits=waits)
         if held:
-            waits = f"{action.key}, which needs approval"
-    return not due
+            asked, waits = action, f"{action.key}, which needs approval"
+    return not due, asked
+
+
+def _awaiting(parent: Parent, asked: Action | None) -> Iterator[Condition]:
+    """Yield the condition that says what a person has to approve, and how; where there was something, that it is no more."""
+    ref = parent.ref
+    if asked is not None:
+        place = f" -n {ref.namespace}" if ref.namespace else ""
+        how = f"kubectl reconcile approve {str(ref.group_kind).lower()}/{ref.name}{place}"
+        yield Condition(AWAITING, "True", "ActionHeld", f"{asked.summary} ({asked.key}) waits for approval: {how}")
+    elif parent.live is not None and has_condition(parent.live, AWAITING):
+        yield Condition(AWAITING, "False", "NothingHeld")
 
 
 def _engine_action(builder: PlanBuilder, parent: Parent, verb: str, summary: str, steps: int) -> None:

@@ -21,6 +21,7 @@ from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Contentions
 from kubectl_reconcile.core.planning.snapshot import Snapshot
+from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import Sync
 
 
@@ -67,12 +68,16 @@ class Coverage(Struct, frozen=True):
 
     *unsynced* are the kinds whose live objects could not be listed; *places* the namespaces in which the set may have members,
     None where that isn't known, and they may be anywhere. *unread* are kinds that modules read of whole namespaces and that could not be listed there, with
-    the reason.
+    the reason. *unseen* tells why members of a kind could not be listed in a namespace, or where that is empty anywhere; *recorded* is what the Sync said that
+    it has members of. *unavailable* are versions of API groups whose kinds aren't known at the moment, with the reason.
     """
 
     unsynced: frozenset[GroupKind] = frozenset()
     places: Collection[str] | None = None
     unread: Mapping[tuple[str, GroupKind], str] = field(default_factory=dict)
+    unseen: Mapping[tuple[GroupKind, str], str] = field(default_factory=dict)
+    recorded: Contents = field(default_factory=Contents)
+    unavailable: Mapping[str, str] = field(default_factory=dict)
 
 
 class Inputs(Struct, frozen=True):

@@ -19,8 +19,39 @@ from kubectl_reconcile.core.ssa.schema import Schema, schema_of_crd
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = GroupKind("", "Namespace")
 CLAIM = GroupKind("", "PersistentVolumeClaim")
-PRECIOUS = frozenset({NAMESPACE, CRD, CLAIM, GroupKind("", "PersistentVolume")})
-"""Kinds whose deletion takes with it what they hold."""
+_DATA = {
+    "": ("PersistentVolume", "PersistentVolumeClaim"),
+    "snapshot.storage.k8s.io": ("VolumeSnapshot", "VolumeSnapshotContent"),
+    # Databases, queues and stores: ours, and those of operators that many have.
+    "acid.zalan.do": ("postgresql",),
+    "cassandra.datastax.com": ("CassandraDatacenter",),
+    "ceph.rook.io": ("CephBlockPool", "CephCluster", "CephFilesystem", "CephObjectStore"),
+    "clickhouse.altinity.com": ("ClickHouseInstallation",),
+    "crdb.cockroachlabs.com": ("CrdbCluster",),
+    "elasticsearch.k8s.elastic.co": ("Elasticsearch",),
+    "etcd.database.coreos.com": ("EtcdCluster",),
+    "example.com": ("MyDatabase",),
+    "k8s.mariadb.com": ("MariaDB",),
+    "k8ssandra.io": ("K8ssandraCluster",),
+    "kafka.example.com": ("Kafka",),
+    "kafka.strimzi.io": ("Kafka", "KafkaNodePool", "KafkaTopic"),
+    "minio.min.io": ("Tenant",),
+    "mongodbcommunity.mongodb.com": ("MongoDBCommunity",),
+    "mysql.oracle.com": ("InnoDBCluster",),
+    "opensearch.opster.io": ("OpenSearchCluster",),
+    "pgv2.percona.com": ("PerconaPGCluster",),
+    "pingcap.com": ("TidbCluster",),
+    "postgres-operator.crunchydata.com": ("PostgresCluster",),
+    "postgresql.cnpg.io": ("Cluster", "Database"),
+    "ps.percona.com": ("PerconaServerMySQL",),
+    "psmdb.percona.com": ("PerconaServerMongoDB",),
+    "pxc.percona.com": ("PerconaXtraDBCluster",),
+    "rabbitmq.com": ("RabbitmqCluster",),
+    "redis.redis.opstreelabs.in": ("Redis", "RedisCluster", "RedisReplication"),
+    "scylla.scylladb.com": ("ScyllaCluster",),
+}
+PRECIOUS = frozenset({NAMESPACE, CRD}) | {GroupKind(group, kind) for group, kinds in _DATA.items() for kind in kinds}
+"""Kinds whose deletion takes with it what they hold. Objects of other kinds wait where an annotation of theirs says so."""
 
 WORKLOADS = frozenset(
     {GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")}
@@ -42,24 +73,32 @@ class Phase(IntEnum):
 
     FOUNDATION = 0
     """Namespaces, CRDs: others can't even be named before these exist."""
-    CONFIGURATION = 1
-    """Identities, rights, configuration, storage, quotas: what workloads start with."""
-    WORKLOAD = 2
+    GROUND = 1
+    """What the server looks up, or judges by, when it admits others: accounts, roles, classes, limits, volumes."""
+    CONFIGURATION = 2
+    """Configuration, claims, who has which role, and addresses: what workloads start with."""
+    WORKLOAD = 3
     """Built-in kinds that run or expose something."""
-    CUSTOM = 3
+    CUSTOM = 4
     """Custom resources: their controllers may be among the workloads."""
-    ADMISSION = 4
+    ADMISSION = 5
     """Webhooks and aggregated APIs last: they may refuse everything until their backend runs."""
 
 
 _PHASES = {
     Phase.FOUNDATION: ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io"),
-    Phase.CONFIGURATION: (
-        "ConfigMap", "LimitRange", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Secret", "ServiceAccount",
-        "ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io",
-        "Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io",
+    Phase.GROUND: (
+        "LimitRange", "PersistentVolume", "ResourceQuota", "ServiceAccount",
+        "ClusterRole.rbac.authorization.k8s.io", "Role.rbac.authorization.k8s.io",
         "NetworkPolicy.networking.k8s.io", "IngressClass.networking.k8s.io", "RuntimeClass.node.k8s.io",
-        "PriorityClass.scheduling.k8s.io", "StorageClass.storage.k8s.io", "CSIDriver.storage.k8s.io",
+        "PriorityClass.scheduling.k8s.io", "PriorityLevelConfiguration.flowcontrol.apiserver.k8s.io",
+        "CSIDriver.storage.k8s.io", "StorageClass.storage.k8s.io", "VolumeAttributesClass.storage.k8s.io",
+        "DeviceClass.resource.k8s.io",
+    ),
+    Phase.CONFIGURATION: (
+        "ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "PodDisruptionBudget.policy",
+        "ClusterRoleBinding.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io",
+        "ResourceClaimTemplate.resource.k8s.io", "ResourceClaim.resource.k8s.io",
     ),
     Phase.ADMISSION: (
         "APIService.apiregistration.k8s.io",

@@ -15,10 +15,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import (
+    MEMBERS_FROM,
     MOVED_FROM,
     MOVED_TO,
     SOURCE,
     WAVE,
+    HookPoint,
     MemberOptions,
 )
 from kubectl_reconcile.core.health.workload_rules import removes_itself
@@ -35,7 +37,7 @@ from kubectl_reconcile.core.objects import (
     place_of,
 )
 from kubectl_reconcile.core.planning.arrangement import DesiredMember, arrange, problem
-from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
+from kubectl_reconcile.core.planning.builder import BEING_DELETED, PlanBuilder, is_going, unreadable
 from kubectl_reconcile.core.planning.kinds import CRD, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance, hash_of
 from kubectl_reconcile.core.rendering.holding import applied, drawn_now, mixtures
@@ -51,17 +53,17 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
     """
     _learn_kinds(builder)
     found: dict[ObjectRef, DesiredMember] = {}
+    left_out: set[ObjectRef] = set()
     for located in builder.standing.others:
         each = _read(builder, located)
         if each is None:
             continue
-        if first := found.get(each.ref):
-            problem(
-                builder, located, f"{each.ref} is also in {place_of(first.path, first.line)}", "keep one of the two"
-            )
-            builder.spared.add(each.ref)
-        found.setdefault(each.ref, each)
+        if each.options.theirs.left_out:
+            left_out.add(each.ref)
+            continue
+        found[each.ref] = _one_of(builder, found[each.ref], each) if each.ref in found else each
         _report_faults(builder, each)
+    builder.spared |= left_out - found.keys()
     builder.spare(mixtures(((ref, each.located) for ref, each in found.items()), builder.live))
     usable = {ref: each for ref, each in found.items() if ref not in builder.spared}
     arrange(builder, usable, found)
@@ -80,7 +82,7 @@ def _learn_kinds(builder: PlanBuilder) -> None:
 def _is_changed(builder: PlanBuilder, crd: Located) -> bool:
     """Tell whether a CRD that the cluster has already will be another one."""
     each = _read(builder, crd)
-    if each is None or builder.inputs.live.stored(each.ref) is None:
+    if each is None or each.options.theirs.left_out or builder.inputs.live.stored(each.ref) is None:
         return False
     return compare(builder, each).op is not Op.UNCHANGED
 
@@ -98,10 +100,7 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
         said = f"{ref} is cluster-scoped; its metadata.namespace is ignored"
         problem(builder, located, said, "remove metadata.namespace", Severity.WARNING)
     options = MemberOptions.of(manifest)
-    if options.theirs.left_out:
-        builder.spared.add(ref)
-        return None
-    if options.hook and (complaint := hooks.complaint_of(manifest)):
+    if options.hook and not options.theirs.left_out and (complaint := hooks.complaint_of(manifest)):
         problem(builder, located, f"{ref}: {complaint[0]}", complaint[1])
         builder.spared.add(ref)
         return None
@@ -109,6 +108,29 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
     if options.hook:
         key = f"{key}:{hooks.digest_of(builder.inputs.revision)}"
     return DesiredMember(ref, kind, located, options, _with_contests(builder, ref, key))
+
+
+def _one_of(builder: PlanBuilder, first: DesiredMember, then: DesiredMember) -> DesiredMember:
+    """Return which of two manifests of one object counts: of one that is a hook to another tool and a plain one the plain one.
+
+    To Helm, the hook's is there first and the other one stays. So the plain one is written where the hook would be, if that is before all
+    else. Of two others neither counts: which is meant, nobody knows.
+    """
+    hooks_among = [each for each in (first, then) if each.options.theirs.point and not each.options.hook]
+    if len(hooks_among) != 1 or any(each.options.hook for each in (first, then)):
+        where = place_of(first.path, first.line)
+        problem(builder, then.located, f"{then.ref} is also in {where}", "keep one of the two")
+        builder.spared.add(then.ref)
+        return first
+    (hook,) = hooks_among
+    kept = then if hook is first else first
+    said = f"{hook.ref} is also in {place_of(kept.path, kept.line)}, where it isn't a hook: that one is applied"
+    problem(builder, hook.located, said, "keep one of the two", Severity.WARNING)
+    if hook.options.theirs.point != HookPoint.PRE_SYNC:
+        return kept
+    return replace(
+        kept, options=replace(kept.options, theirs=replace(kept.options.theirs, point=hook.options.theirs.point))
+    )
 
 
 def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:
@@ -122,7 +144,10 @@ def _report_faults(builder: PlanBuilder, each: DesiredMember) -> None:
 
 def _instead(builder: PlanBuilder, gvk: GroupVersionKind) -> str:
     """Return what to do about a kind that isn't served: name what is served in its place, where there is anything."""
-    served = sorted(each for each in {*builder.inputs.served, *builder.kinds} if each.kind == gvk.kind)
+    if why := builder.inputs.coverage.unavailable.get(gvk.api_version):
+        service = f"{gvk.version}.{gvk.group}"
+        return f"{why}; see kubectl get apiservice {service}"
+    served = sorted(each for each in {*builder.inputs.served, *builder.kinds} if _may_be_meant(each, gvk))
     same = [each.api_version for each in served if each.group == gvk.group]
     if same:
         return f"the cluster serves it as {' and '.join(same)}: change apiVersion, and the fields that differ there"
@@ -132,6 +157,17 @@ def _instead(builder: PlanBuilder, gvk: GroupVersionKind) -> str:
             f"the cluster serves {gvk.kind} as {others}: change apiVersion to that, or apply the CRD of this one first"
         )
     return "apply its CRD first, or correct apiVersion"
+
+
+def _may_be_meant(served: GroupVersionKind, gvk: GroupVersionKind) -> bool:
+    """Tell whether a kind that is served may be what was meant by one that isn't: of the same group, or of the same people's."""
+    return served.kind == gvk.kind and (served.group == gvk.group or _people_of(served.group) == _people_of(gvk.group))
+
+
+def _people_of(group: str) -> str:
+    """Return whose an API group is, by its domain: Kubernetes' own have none, or k8s.io."""
+    domain = ".".join(group.rsplit(".", 2)[-2:]) if "." in group else ""
+    return "" if domain == "k8s.io" else domain
 
 
 def _spare_namesakes(builder: PlanBuilder, kind: GroupKind, name: str) -> None:
@@ -255,6 +291,8 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
             policy=policy,
             adopting=_is_adopted(builder, live),
         )
+        if live is not None and change.is_quiet and is_going(live):
+            change = change.gated(blocked=BEING_DELETED)
     if other:
         blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, each, other))
         return blocked.attributed(foreign=other)
@@ -301,9 +339,14 @@ def _other_set(builder: PlanBuilder, each: DesiredMember, live: Manifest | None)
     other = labels_of(live).get(applyset.PART_OF) if live is not None and builder.inputs.grouped else None
     if other in {None, builder.set_id}:
         return ""
-    origin = each.options.moved_from
-    is_from_there = origin is not None and applyset.applyset_id(origin) == other
+    origin = _origin(builder, each)
+    is_from_there = origin is not None and applyset.set_of(origin) == other
     return "" if is_from_there and origin and _is_given(builder, origin, live or {}) else str(other)
+
+
+def _origin(builder: PlanBuilder, each: DesiredMember) -> ObjectRef | None:
+    """Return the Sync that an object is to come from: its own word, or that of the Sync for all of its objects."""
+    return each.options.moved_from or builder.inputs.sync.members_from
 
 
 def _is_given(builder: PlanBuilder, giver: ObjectRef, live: Manifest) -> bool:
@@ -322,12 +365,17 @@ def _name_of_set(builder: PlanBuilder, set_id: str) -> str:
 
 
 def _belongs_elsewhere(builder: PlanBuilder, each: DesiredMember, other: str) -> str:
-    sync, giver = builder.inputs.memory.sets.get(other), each.options.moved_from
-    if giver is not None and applyset.applyset_id(giver) == other:
+    sync, giver = builder.inputs.memory.sets.get(other), _origin(builder, each)
+    if giver is not None and applyset.set_of(giver) == other:
         own = builder.inputs.sync
+        known = f"Sync {giver.namespace}/{giver.name}, which" if giver.namespace else f"the set {other}, whose Sync"
         return (
-            f"it belongs to Sync {giver.namespace}/{giver.name}, which hasn't released it; "
+            f"it belongs to {known} hasn't released it; "
             f"annotate it there with {MOVED_TO}: {own.namespace}/{own.name}, or remove it there first"
         )
-    origin = f"{sync.namespace}/{sync.name}" if sync else "NAMESPACE/NAME"
-    return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {origin}, or remove it there first"
+    if sync is None:
+        return (
+            f"it belongs to {_name_of_set(builder, other)}, whose Sync isn't seen; if that was renamed or is gone, "
+            f"annotate this object with {MOVED_FROM}, or this Sync with {MEMBERS_FROM}: {other}"
+        )
+    return f"it belongs to {_name_of_set(builder, other)}; to move it here, annotate it with {MOVED_FROM}: {sync.namespace}/{sync.name}, or remove it there first"

@@ -86,7 +86,7 @@ class Gate(Struct, frozen=True):
     *blocked* says why the writer must leave it alone; *held* that a person must approve it first; *cascade* that the
     cluster's garbage collector does it. *replaceable* is whether deleting and recreating is allowed; *force* whether
     fields are taken from their managers. *denied* says which right is missing to whoever writes it, as far as a preview could
-    ask: it doesn't count for the plan's hash, for that mustn't depend on who asks.
+    ask: it doesn't count for the plan's hash, for that mustn't depend on who asks. *grace_s* is how many seconds a pod that is deleted has to end, None for its own.
     """
 
     wave: int = 0
@@ -99,6 +99,7 @@ class Gate(Struct, frozen=True):
     replaceable: bool = False
     force: bool = True
     denied: str = ""
+    grace_s: int | None = None
 
     @property
     def is_open(self) -> bool:
@@ -174,7 +175,7 @@ class Change(Struct, frozen=True):
         else:
             gate = Gate(
                 wave, gate.hook, gate.needs, gate.waits, gate.blocked, gate.held, gate.cascade, gate.replaceable,
-                gate.force, gate.denied,
+                gate.force, gate.denied, gate.grace_s,
             )  # fmt: skip
         return Change(
             self.ref, self.op, self.kind, self.before, self.after, self.intent, self.fields, self.conflicts,

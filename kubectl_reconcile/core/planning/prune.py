@@ -3,7 +3,8 @@
 Rules:
 
 - An object is deleted only if it carries our mark, was found in a complete list, and all files were readable and none asks
-  for it. In doubt it stays.
+  for it. In doubt it stays. Where members were applied and can't be listed any more, that is told.
+- What carries our marks, though its managedFields were wiped so that nobody knows who wrote them, waits for a person.
 - Deletions beyond what the Sync allows, or of what holds other things, wait for a person. What a deletion takes along counts,
   and where nobody could count it, it waits.
 - What was written last goes first: deletions run through waves, phases and dependencies backwards.
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.files import is_below
-from kubectl_reconcile.core.objects import ObjectRef, errors_among
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, Problem, Severity, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bound_to_go, cascade_of_all
 from kubectl_reconcile.core.planning.endings.holds import Doom, asks, others_along
@@ -31,6 +32,7 @@ from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
 from kubectl_reconcile.core.planning.plan import Hold, Op, Plan
+from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.planning.snapshot import Stored, is_marked
 from kubectl_reconcile.core.resources import applyset
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
@@ -52,6 +54,7 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     members = builder.members()
     if not inputs.sync.prune:
         return Pruning(members=len(members))
+    builder.problems += _of_unseen(inputs)
     unclear = _unclear_files(inputs)
     asked, left = len(builder.standing.members) + len(wanted), _unasked(builder, members, wanted)
     doomed = {each.ref: each for each in left if _may_go(builder, each, unclear)}
@@ -62,7 +65,9 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     beside = going_beside(builder)
     cascade = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
     ends = Doom(inputs.sync, bodies, cascade, WantedByGit(wanted, builder.standing.members))
-    holds = tuple(_holds(builder, ends, len(members), asked))
+    lost = {ref for ref, body in bodies.items() if applyset.has_lost_its_writer(body)}
+    sure = replace(ends, roots={ref: body for ref, body in bodies.items() if ref not in lost})
+    holds = (*(_holds(builder, sure, len(members), asked) if sure.roots else ()), *_hold_of_lost(ends, lost))
     held = {ref for hold in holds for ref in hold.refs}
     free = [*(body for ref, body in bodies.items() if ref not in held), *beside]
     leave(builder, bound_to_go(free, inputs.lookups.listed, inputs.live, rewired))
@@ -108,9 +113,13 @@ def _unasked(builder: PlanBuilder, members: Sequence[Stored], wanted: Collection
 def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
     unclear = _unclear_files(builder.inputs)
-    members = (each for each in builder.members() if not asks(each.manifest()))
+    members = (each for each in builder.members() if not _waits_for_a_person(each.manifest()))
     going = {each.ref: each for each in members if _may_go(builder, each, unclear)}
     _delete(builder, going, frozenset(), Doom(builder.inputs.sync, {}, Cascade(), ()), Cascade())
+
+
+def _waits_for_a_person(manifest: Manifest) -> bool:
+    return asks(manifest) or applyset.has_lost_its_writer(manifest)
 
 
 def holders_of(sync: Sync, daemon_namespace: str = "", above: Iterable[ObjectRef] = ()) -> frozenset[ObjectRef]:
@@ -202,7 +211,9 @@ def _may_go(builder: PlanBuilder, each: Stored, unclear: Unclear) -> bool:
     options = MemberOptions.of(manifest)
     if options.kept or unclear.has(options.source) or manifest["metadata"].get("deletionTimestamp"):
         return False
-    return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager)
+    return applyset.is_marked_by_us(manifest, builder.inputs.sync.field_manager) or applyset.has_lost_its_writer(
+        manifest
+    )
 
 
 class Unclear(Struct, frozen=True):
@@ -221,11 +232,30 @@ def _unclear_files(inputs: Inputs) -> Unclear:
     return Unclear(frozenset(wrong & inputs.revision.files.keys()), frozenset(inputs.revision.unrendered))
 
 
+def _of_unseen(inputs: Inputs) -> Iterator[Problem]:
+    """Yield where members were applied and can't be seen any more: what Git doesn't ask for there isn't found, let alone deleted."""
+    sync, coverage = inputs.sync, inputs.coverage
+    recorded = coverage.recorded
+    for (kind, place), why in sorted(coverage.unseen.items()):
+        if kind not in recorded.kinds or (place and place not in recorded.places_of(kind)):
+            continue
+        where = f"{kind} in namespace {place}" if place else str(kind)
+        is_sure = recorded.is_detailed or not place
+        yield Problem(
+            f"Sync {sync.namespace}/{sync.name}",
+            0,
+            f"{where} can't be listed, so what Git doesn't ask for any more may be left there: {why}",
+            "" if "(hint: " in why else f"{grant_command(sync)} shows what its account needs",
+            Severity.ERROR if is_sure else Severity.WARNING,
+            in_source=False,
+        )
+
+
 def _holds(builder: PlanBuilder, ends: Doom, members: int, asked: int) -> Iterator[Hold]:
     roots, sync, along = ends.roots, builder.inputs.sync, len(ends.cascade.taken)
     if ends.is_approved(roots):
         return
-    if errors_among(builder.inputs.problems):
+    if any(each.in_source for each in errors_among(builder.inputs.problems)):
         message = "some files can't be used, and an object may have moved into one of them"
         yield ends.hold("UnreadableFiles", message, roots)
     elif not asked:
@@ -237,6 +267,13 @@ def _holds(builder: PlanBuilder, ends: Doom, members: int, asked: int) -> Iterat
         yield ends.hold("TooManyDeletes", message, roots)
     elif hold := ends.consent("deleting"):
         yield hold
+
+
+def _hold_of_lost(ends: Doom, lost: Collection[ObjectRef]) -> Iterator[Hold]:
+    """Yield what nobody is recorded to have applied any more: it may be somebody else's by now, and is never deleted without a person."""
+    if lost and not ends.is_approved(lost):
+        message = "their managedFields were lost, so it isn't recorded any more that this Sync applied them"
+        yield ends.hold("OwnersLost", message, tuple(sorted(lost)))
 
 
 def _extent(builder: PlanBuilder) -> int:

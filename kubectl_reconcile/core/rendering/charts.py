@@ -112,7 +112,7 @@ _BUILD: Final = (
 )
 _HINTS: Final = (
     (re.compile(r"isn't in charts/|is wanted in version"), _BUILD),
-    (re.compile(r"is a symbolic link"), "commit the file itself"),
+    (re.compile(r"is a symbolic link"), "link within the repository, or commit the file itself"),
     (re.compile(r"nothing is fetched while rendering"), "put the definition into the schema, under $defs"),
     (re.compile(r"values file isn't there"), "commit it, or set spec.source.helm.ignoreMissingValuesFiles"),
     (re.compile(r"^kubeVersion: "), "follow another version of the chart, or set spec.source.helm.kubeVersion"),

@@ -56,7 +56,7 @@ _HINTS: Final = (
         "only plugins that are built into kustomize run",
     ),
     (re.compile(r"is not in or below"), "copy the file into the folder, or make its own folder a base"),
-    (re.compile(r"symbolic link"), "commit the file itself"),
+    (re.compile(r"symbolic link"), "link within the repository, or commit the file itself"),
     (re.compile(r"cycle detected"), "remove one of these entries"),
 )
 

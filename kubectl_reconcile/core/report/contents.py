@@ -48,11 +48,12 @@ _CHECKUP_RULE: Final = KindRule.parse({"rules": CHECKUP_HEALTH})
 
 
 class ReportScope(Struct, frozen=True):
-    """What a report is about: a *namespace*, or one *sync* in it. *since* is the time of the last report."""
+    """What a report is about: a *namespace*, or one *sync* in it, with members in other *places* too ("": in none). *since* is the time of the last report."""
 
     namespace: str
     sync: str = ""
     since: str = ""
+    places: frozenset[str] = frozenset()
 
     @property
     def title(self) -> str:
@@ -70,20 +71,21 @@ REPORTED: Final = (
 
 def report_of(objects: Iterable[Manifest], scope: ReportScope, now: str) -> dict[str, Any]:
     """Return the report for *now*."""
+    home = scope.namespace
     everything = sorted((each for each in objects if _is_of(each, scope)), key=ObjectRef.of)
     syncs = [each for each in everything if ObjectRef.of(each).group_kind == SYNC]
     members = [each for each in everything if ObjectRef.of(each).group_kind != SYNC and controller_of(each) is None]
     lists = {
-        "unhealthy": [*_unhealthy(members)],
-        "images": [*_images(members)],
+        "unhealthy": [*_unhealthy(members, home)],
+        "images": [*_images(members, home)],
         "syncs": [*map(_sync, syncs)],
         "changes": [line for each in syncs for line in _changes(each, scope.since)],
         "putBack": [line for each in syncs for line in _put_back(each, scope.since)],
-        "drift": [*_conditions(everything, "Drifted")],
-        "contested": [*_conditions(everything, "Contended")],
+        "drift": [*_conditions(everything, "Drifted", home)],
+        "contested": [*_conditions(everything, "Contended", home)],
         "held": [line for each in syncs for line in _held(each)],
         "problems": [line for each in syncs for line in _problems(each)],
-        "certificates": [*_certificates(everything, now)],
+        "certificates": [*_certificates(everything, now, home)],
     }
     return {
         "of": scope.title,
@@ -104,15 +106,17 @@ def short_by(lacking: Mapping[str, int], before: Mapping[str, int] = MappingProx
 
 def _is_of(manifest: Manifest, scope: ReportScope) -> bool:
     ref = ObjectRef.of(manifest)
-    if ref.namespace != scope.namespace or not scope.sync:
+    if not scope.sync or ref.namespace not in {scope.namespace, *scope.places}:
         return ref.namespace == scope.namespace
     sync = ObjectRef(SYNC.group, SYNC.kind, scope.namespace, scope.sync)
     return ref == sync or labels_of(manifest).get(PART_OF) == applyset_id(sync)
 
 
-def _named(manifest: Manifest) -> str:
+def _named(manifest: Manifest, home: str) -> str:
+    """Return what an object is called in a report on the namespace *home*."""
     ref = ObjectRef.of(manifest)
-    return f"{ref.group_kind}/{ref.name}"
+    place = f"{ref.namespace}/" if ref.namespace not in {"", home} else ""
+    return f"{ref.group_kind}/{place}{ref.name}"
 
 
 def _cut(text: object) -> str:
@@ -141,14 +145,14 @@ def _health(member: Manifest) -> Health:
     return health(member, rule=_CHECKUP_RULE if is_checkup else None)
 
 
-def _unhealthy(members: Sequence[Manifest]) -> Iterator[dict[str, Any]]:
+def _unhealthy(members: Sequence[Manifest], home: str) -> Iterator[dict[str, Any]]:
     for each in members:
         found = _health(each)
         if found.status.holds_up and found.status is not HealthStatus.NOT_FOUND:
-            yield {"object": _named(each), "health": str(found.status), "message": _cut(found.message)}
+            yield {"object": _named(each, home), "health": str(found.status), "message": _cut(found.message)}
 
 
-def _images(members: Sequence[Manifest]) -> Iterator[dict[str, Any]]:
+def _images(members: Sequence[Manifest], home: str) -> Iterator[dict[str, Any]]:
     users: dict[str, list[str]] = defaultdict(list)
     for each in members:
         place = PODS.get(ObjectRef.of(each).group_kind)
@@ -156,8 +160,8 @@ def _images(members: Sequence[Manifest]) -> Iterator[dict[str, Any]]:
         for kind in ("initContainers", "containers"):
             for container in maps_in(spec.get(kind)):
                 image = container.get("image")
-                if isinstance(image, str) and _named(each) not in users[image]:
-                    users[image].append(_named(each))
+                if isinstance(image, str) and _named(each, home) not in users[image]:
+                    users[image].append(_named(each, home))
     for image in sorted(users):
         plain, _, digest = image.partition("@")
         name, _, version = plain.rpartition(":") if ":" in plain.rpartition("/")[2] else (plain, "", "")
@@ -207,11 +211,11 @@ def _put_back(sync: Manifest, since: str) -> Iterator[dict[str, Any]]:
             yield {"sync": sync["metadata"]["name"], **told, "times": number_of(each.get("times")) or 1}
 
 
-def _conditions(manifests: Sequence[Manifest], type_: str) -> Iterator[dict[str, Any]]:
+def _conditions(manifests: Sequence[Manifest], type_: str, home: str) -> Iterator[dict[str, Any]]:
     for each in manifests:
         found = condition_of(each, type_)
         if found is not None and found.get("status") == "True":
-            yield {"object": _named(each), "message": _cut(found.get("message"))}
+            yield {"object": _named(each, home), "message": _cut(found.get("message"))}
 
 
 def _held(sync: Manifest) -> Iterator[dict[str, Any]]:
@@ -230,12 +234,12 @@ def _problems(sync: Manifest) -> Iterator[dict[str, Any]]:
         yield {"sync": sync["metadata"]["name"], "message": _cut(each)}
 
 
-def _certificates(manifests: Sequence[Manifest], now: str) -> Iterator[dict[str, Any]]:
+def _certificates(manifests: Sequence[Manifest], now: str, home: str) -> Iterator[dict[str, Any]]:
     for each in manifests:
         ends = text_at(each, "status", "notAfter") if ObjectRef.of(each).group_kind == CERTIFICATE else ""
         days = _days_left(now, ends)
         if days is not None and days <= SOON_DAYS:
-            yield {"object": _named(each), "ends": ends, "days": days}
+            yield {"object": _named(each, home), "ends": ends, "days": days}
 
 
 def _days_left(now: str, ends: str) -> int | None:

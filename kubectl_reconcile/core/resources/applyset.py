@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from kubectl_reconcile.core.annotations import SOURCE
+from kubectl_reconcile.core.annotations import MEMBER_NAMESPACES, SOURCE
 from kubectl_reconcile.core.objects import (
     GroupKind,
     Manifest,
@@ -29,6 +31,7 @@ from kubectl_reconcile.core.objects import (
     maps_in,
     metadata_of,
 )
+from kubectl_reconcile.core.ssa.managed_fields import BEFORE_FIRST_APPLY
 
 PART_OF = "applyset.kubernetes.io/part-of"
 """Label on every member: the id of its set."""
@@ -39,6 +42,8 @@ ID = "applyset.kubernetes.io/id"
 _TOOLING = "applyset.kubernetes.io/tooling"
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+_MOST_OF_PLACES = 64 * 1024
+"""So long a list of places is left out: all annotations of an object have 256 KiB."""
 
 
 @lru_cache(maxsize=4096)
@@ -49,24 +54,49 @@ def applyset_id(parent: ObjectRef) -> str:
     return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
 
 
+def set_of(sync: ObjectRef) -> str:
+    """Return the id of a Sync's set; of a Sync of which only that is known it is its name, in no namespace."""
+    return applyset_id(sync) if sync.namespace else sync.name
+
+
 class Contents(Struct, frozen=True):
-    """Kinds and namespaces that members of a set may have."""
+    """Kinds and namespaces that members of a set may have.
+
+    *where* has the kinds that aren't in all of the *namespaces*, each with its own, and none for what is in no namespace. *is_detailed* is False where a parent that was written before says
+    nothing of that: then some of the namespaces may never have had members of some kinds.
+    """
 
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
+    where: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
+    is_detailed: bool = True
+
+    def places_of(self, kind: GroupKind) -> frozenset[str]:
+        """Return the namespaces in which members of *kind* may be."""
+        return self.where.get(kind, self.namespaces)
 
     def __or__(self, other: Contents) -> Contents:
-        return Contents(self.kinds | other.kinds, self.namespaces | other.namespaces)
+        kinds, namespaces = self.kinds | other.kinds, self.namespaces | other.namespaces
+        places = {kind: self._has(kind) | other._has(kind) for kind in kinds}
+        where = {kind: found for kind, found in places.items() if found != namespaces}
+        return Contents(kinds, namespaces, where, self.is_detailed and other.is_detailed)
 
     def __le__(self, other: Contents) -> bool:
-        return self.kinds <= other.kinds and self.namespaces <= other.namespaces
+        is_within = self.kinds <= other.kinds and self.namespaces <= other.namespaces
+        return is_within and all(self._has(kind) <= other._has(kind) for kind in self.kinds)
+
+    def _has(self, kind: GroupKind) -> frozenset[str]:
+        return self.places_of(kind) if kind in self.kinds else frozenset()
 
     @classmethod
     def of(cls, refs: Iterable[ObjectRef]) -> Contents:
         """Return the kinds and namespaces of *refs*."""
-        found = {(ref.group, ref.kind, ref.namespace) for ref in refs}
-        kinds = frozenset(GroupKind(group, kind) for group, kind, _ in found)
-        return cls(kinds, frozenset(namespace for _, _, namespace in found if namespace))
+        places: dict[GroupKind, set[str]] = defaultdict(set)
+        for group, kind, namespace in {(ref.group, ref.kind, ref.namespace) for ref in refs}:
+            places[GroupKind(group, kind)] |= {namespace} - {""}
+        namespaces = frozenset(chain.from_iterable(places.values()))
+        where = {kind: frozenset(found) for kind, found in places.items() if found != namespaces}
+        return cls(frozenset(places), namespaces, where)
 
     @classmethod
     def recorded(cls, parent: Manifest) -> Contents:
@@ -76,19 +106,30 @@ class Contents(Struct, frozen=True):
         namespaces = set(_entries(noted.get(_NAMESPACES, "")))
         if home := (parent.get("metadata") or {}).get("namespace"):
             namespaces.add(home)
-        return cls(frozenset(GroupKind(group, kind) for kind, _, group in kinds), frozenset(namespaces))
+        where = dict(_places(noted.get(MEMBER_NAMESPACES, ""), namespaces))
+        is_detailed = MEMBER_NAMESPACES in noted or len(namespaces) < 2
+        return cls(
+            frozenset(GroupKind(group, kind) for kind, _, group in kinds), frozenset(namespaces), where, is_detailed
+        )
 
     def metadata(self, parent: ObjectRef, tooling: str) -> dict[str, Any]:
         """Return the labels and annotations that make *parent* the parent of a set with these contents.
 
         The parent's own namespace isn't listed: the KEP counts it in by itself.
         """
+        namespaces = self.namespaces | {parent.namespace}
+        places = {
+            kind: found for kind in self.kinds if (found := self.places_of(kind)) not in (frozenset(), namespaces)
+        }
+        told = ";".join(f"{kind}={','.join(sorted(found))}" for kind, found in sorted(places.items()))
+        detail = {MEMBER_NAMESPACES: told if len(told) <= _MOST_OF_PLACES else ""} if len(namespaces) > 1 else {}
         return {
             "labels": {ID: applyset_id(parent)},
             "annotations": {
                 _TOOLING: tooling,
                 _KINDS: ",".join(sorted(map(str, self.kinds))),
                 _NAMESPACES: ",".join(sorted(self.namespaces - {parent.namespace})),
+                **detail,
             },
         }
 
@@ -106,6 +147,16 @@ def may_be_in(namespace: str, places: Collection[str] | None) -> bool:
     None where that isn't known, and they may be anywhere.
     """
     return places is None or not namespace or namespace in places
+
+
+def _places(text: str, known: Collection[str]) -> Iterator[tuple[GroupKind, frozenset[str]]]:
+    """Yield the namespaces of kinds as a parent lists them; one that it doesn't count among its own is none."""
+    for entry in text.split(";"):
+        name, sign, places = entry.partition("=")
+        kind, _, group = name.strip().partition(".")
+        found = frozenset(_entries(places)).intersection(known)
+        if kind and sign and found:
+            yield GroupKind(group, kind), found
 
 
 def _entries(text: str) -> list[str]:
@@ -134,3 +185,18 @@ def is_marked_by_us(manifest: Manifest, manager: str = "") -> bool:
         if entry.get("manager") == manager if manager else applied:
             return True
     return False
+
+
+def has_lost_its_writer(manifest: Manifest) -> bool:
+    """Tell whether an object carries all marks of a member, and nobody is recorded to have written them: its managedFields were wiped.
+
+    Somebody replaced it without them, or the server failed to convert it and forgot all owners. Whoever makes an object with these marks, or
+    copies them, is recorded.
+    """
+    if PART_OF not in labels_of(manifest) or SOURCE not in annotations_of(manifest):
+        return False
+    for entry in maps_in(metadata_of(manifest).get("managedFields")):
+        metadata = mapping_of(mapping_of(entry.get("fieldsV1")).get("f:metadata"))
+        if entry.get("manager") != BEFORE_FIRST_APPLY and f"f:{PART_OF}" in mapping_of(metadata.get("f:labels")):
+            return False
+    return True

@@ -154,6 +154,28 @@ class HelmSpec(Struct, frozen=True):
             lookup=_one_of(LookupPolicy, "lookup", fields.get("lookup", LookupPolicy.EMPTY)),
         )  # fmt: skip
 
+    def told(self) -> dict[str, Any]:
+        """Return it in its wire form, without what is as it would be anyway."""
+        chart = self.chart
+        pin = chart and {
+            "repository": chart.repository, "name": chart.name, "version": chart.version, "digest": chart.digest,
+            "secretRef": {"name": chart.secret} if chart.secret else None,
+        }  # fmt: skip
+        found = {
+            "chart": pin and {name: value for name, value in pin.items() if value},
+            "releaseName": self.release_name,
+            "namespace": self.namespace,
+            "valuesFiles": [*self.values_files],
+            "ignoreMissingValuesFiles": self.ignore_missing,
+            "values": json.loads(self.values),
+            "skipCRDs": self.skip_crds,
+            "kubeVersion": self.kube_version,
+            "apiVersions": [*self.api_versions],
+            "unstable": "" if self.unstable is Unstable.KEEP else self.unstable.value,
+            "lookup": "" if self.lookup is LookupPolicy.EMPTY else self.lookup.value,
+        }
+        return {name: value for name, value in found.items() if value}
+
 
 NO_HELM: Final = HelmSpec()
 """That of a Sync which doesn't mention charts."""

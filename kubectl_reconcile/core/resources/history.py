@@ -55,13 +55,36 @@ def with_row(before: Sequence[Manifest], row: Mapping[str, Any]) -> list[Any]:
     if not is_same_state(newest, row):
         return [dict(row), *history][:_ROWS]
     if newest.get("result") == row["result"] and newest.get("digest"):
-        return history
+        if all(newest.get(name) == row.get(name) for name in _OF_CHART):
+            return history
+        others = {name: value for name, value in newest.items() if name not in _OF_CHART}
+        return [{**others, **{name: row[name] for name in _OF_CHART if name in row}}, *history[1:]]
     others = {name: value for name, value in row.items() if name not in _OF_COMMIT}
     return [{**others, **{name: newest[name] for name in _OF_COMMIT if name in newest}}, *history[1:]]
 
 
 _OF_COMMIT: Final = ("revision", "author", "subject")
 """What a row says of the commit that brought its state: later ones that ask for the same don't change it."""
+_OF_CHART: Final = ("chart", "helm", "settings")
+"""What a row says of how a chart was rendered: the settings that stand in the Sync itself, and no commit tells."""
+_MOST_SETTINGS: Final = 4096
+
+
+def settings_of(helm: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row keeps of a Sync's settings for charts: the chart of a repository, a digest of all, and these themselves unless they are long."""
+    if not helm:
+        return {}
+    text = json.dumps(helm, sort_keys=True)
+    pin = helm.get("chart") or {}
+    chart = {"chart": f"{pin['name']} {pin['version']}"} if pin else {}
+    kept = {"helm": dict(helm)} if len(text) <= _MOST_SETTINGS else {}
+    return {**chart, **kept, "settings": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def is_of_other_settings(row: Manifest | None, helm: Mapping[str, Any]) -> bool:
+    """Tell whether a state was rendered with other settings of the Sync than these; where nobody noted any, it wasn't."""
+    known = (row or {}).get("settings")
+    return bool(known) and known != settings_of(helm).get("settings")
 
 
 def is_same_state(one: Manifest, other: Manifest) -> bool:

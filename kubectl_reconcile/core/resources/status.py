@@ -28,7 +28,7 @@ Pure: time is an argument.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -45,7 +45,7 @@ from kubectl_reconcile.core.objects import (
     merge_conditions,
     number_of,
 )
-from kubectl_reconcile.core.resources.history import with_row
+from kubectl_reconcile.core.resources.history import settings_of, with_row
 from kubectl_reconcile.core.resources.sync import CONTENDED
 from kubectl_reconcile.core.resources.verification import CONDITION as VERIFIED
 from kubectl_reconcile.core.resources.verification import Verification
@@ -151,6 +151,8 @@ class Report(Struct, frozen=True):
     """Who made the commit, as it says itself."""
     subject: str = ""
     """The first line of the commit's message."""
+    helm: Mapping[str, Any] = field(default_factory=dict)
+    """What the Sync itself says of its chart."""
 
     @property
     def ending(self) -> ConditionReason:
@@ -382,6 +384,7 @@ def _row(report: Report, now: str) -> dict[str, Any]:
         "result": report.reason.value,
         "message": report.message[:_SENTENCE],
         **{name: text for name, text in (("author", report.author), ("subject", report.subject)) if text},
+        **settings_of(report.helm),
         **_signed_by(report),
         **asdict(report.counts),
     }

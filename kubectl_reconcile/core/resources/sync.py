@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.annotations import APPROVED_PLAN, SYNC_REQUESTED_AT
+from kubectl_reconcile.core.annotations import APPROVED_PLAN, SYNC_REQUESTED_AT, origin_of_members
 from kubectl_reconcile.core.health.cel_rules import GENERAL, HealthRules, Rule, RuleError
 from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.objects import (
@@ -169,6 +169,7 @@ class Sync(Struct, frozen=True):
     depends_on: tuple[Dependency, ...] = ()
     requested_at: str = ""
     approved_plan: str = ""
+    members_from: ObjectRef | None = None
 
     @property
     def ref(self) -> ObjectRef:
@@ -234,6 +235,7 @@ class Sync(Struct, frozen=True):
             depends_on=_depends_on(spec, metadata.get("namespace", "")),
             requested_at=noted.get(SYNC_REQUESTED_AT, ""),
             approved_plan=noted.get(APPROVED_PLAN, ""),
+            members_from=origin_of_members(noted),
         )
 
 

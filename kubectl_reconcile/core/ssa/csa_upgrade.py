@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from kubectl_reconcile.core.objects import FieldPath, Manifest, mapping_of, maps_in
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
-from kubectl_reconcile.core.ssa.managed_fields import APPLY, UPDATE
+from kubectl_reconcile.core.ssa.managed_fields import APPLY, UPDATE, Entry, takeover_patch
 from kubectl_reconcile.core.ssa.schema import ListType, Type
 from kubectl_reconcile.core.ssa.typed import Path, element_of
 
@@ -80,9 +80,6 @@ CONTROLLERS: Final = frozenset(
 LAST_APPLIED_NAME: Final = "kubectl.kubernetes.io/last-applied-configuration"
 LAST_APPLIED: Final = FieldPath.fields("metadata", "annotations", LAST_APPLIED_NAME)
 """The annotation in which client-side apply keeps what it wrote."""
-
-Entry = Mapping[str, Any]
-"""One entry of managedFields."""
 
 
 class TakeOver(Struct, frozen=True):
@@ -244,14 +241,6 @@ def _renumbered_in_list(wanted: list[Any], live: list[Any], of: ListType, path: 
             yield from renumbered_ports(stated[element], item, of.item, (*path, element))
         elif item.get("name") and item["name"] in names:
             yield (*path, element)
-
-
-def takeover_patch(live: Manifest, entries: list[Entry]) -> tuple[Mapping[str, Any], ...]:
-    """Return the JSON patch that stores *entries*; a change of *live* in between makes the server answer 409."""
-    return (
-        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"].get("resourceVersion", "")},
-    )
 
 
 def rebased(patch: tuple[Mapping[str, Any], ...], before: Manifest, live: Manifest) -> tuple[Mapping[str, Any], ...]:

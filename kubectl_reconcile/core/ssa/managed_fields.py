@@ -5,13 +5,18 @@ subresource and a version. Two Apply entries of one manager and subresource are 
 at whatever version; of two entries of one owner the last counts. An object that nobody tracks is owned whole by ``before-first-apply`` as
 soon as somebody applies.
 
+An entry is at the version at which its manager wrote. For an apply the server converts the object to these versions, and fails with status 500 where it can't: a
+CRD doesn't serve one any more, or the object has a field that one of them doesn't know. It fails again at each try, since nothing but a successful
+apply would change the record. Then the record is *restated*: all entries at the version that is applied. Where a version has other names for some
+fields, what is recorded of these is lost, so this is done only after the server has failed at it. A webhook that converts and is down is waited for instead.
+
 Pure: no clock, no network, no logging; inputs are never mutated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -20,6 +25,9 @@ from kubectl_reconcile.core.ssa.fieldset import FieldSet
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
+
+Entry: TypeAlias = Mapping[str, Any]
+"""One entry of managedFields."""
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 """The manager to which the server gives the fields of an object that had no managedFields."""
@@ -130,3 +138,45 @@ def _owner(entry: Mapping[str, Any]) -> Owner:
         time=str(entry.get("time") or ""),
         fields=FieldSet.of_wire(fields or {}),
     )
+
+
+# --- restated ---------------------------------------------------------------------------------------
+
+_FAILED: Final = 500
+_CONVERTING: Final = ("failed to convert", "request to convert CR")
+"""What the server says in any of the steps of an apply that need another version: structured-merge-diff's merge/update.go, and the converter of CRDs."""
+
+
+def takeover_patch(live: Manifest, entries: list[Entry]) -> tuple[Mapping[str, Any], ...]:
+    """Return the JSON patch that stores *entries*; a change of *live* in between makes the server answer 409."""
+    return (
+        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"].get("resourceVersion", "")},
+    )
+
+
+def has_failed_at_versions(status: int, message: str) -> bool:
+    """Tell whether the server failed at converting an object to the versions that its managedFields name, and will again."""
+    return status == _FAILED and any(each in message for each in _CONVERTING) and "webhook" not in message
+
+
+def restated(
+    live: Manifest, api_version: str, entries: Iterable[Mapping[str, Any]] | None = None
+) -> tuple[Mapping[str, Any], ...]:
+    """Return the JSON patch that has all owners of *live*, or these *entries*, at *api_version*; empty where they are."""
+    known = list(maps_in(metadata_of(live).get("managedFields")) if entries is None else entries)
+    if all(each.get("apiVersion") == api_version for each in known):
+        return ()
+    found: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for each in known:
+        identity = tuple(str(each.get(name) or "") for name in ("manager", "operation", "subresource"))
+        found[identity] = _joined(found.get(identity), {**each, "apiVersion": api_version})
+    return takeover_patch(live, list(found.values()))
+
+
+def _joined(one: Entry | None, other: Entry) -> Entry:
+    """Return what two entries of one manager say, which would be the same owner at one version: the server keeps the last alone."""
+    if one is None:
+        return other
+    fields = FieldSet.of_wire(one.get("fieldsV1") or {}) | FieldSet.of_wire(other.get("fieldsV1") or {})
+    return {**other, "fieldsV1": fields.to_wire()}

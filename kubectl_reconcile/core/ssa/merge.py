@@ -37,7 +37,7 @@ from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.lookup import leaves_of
 from kubectl_reconcile.core.ssa.managed_fields import IGNORED_METADATA, STRIPPED, entry_of, repeats_an_owner
 from kubectl_reconcile.core.ssa.ownership import LiveObject, ownership_of
-from kubectl_reconcile.core.ssa.policy import ConflictPolicy, FieldConflict, decided
+from kubectl_reconcile.core.ssa.policy import ConflictPolicy, FieldConflict, decided, without_left_open
 from kubectl_reconcile.core.ssa.schema import Schema, Type
 from kubectl_reconcile.core.ssa.typed import MergeError, fields_of, validate
 from kubectl_reconcile.core.ssa.unchanged import is_unchanged
@@ -147,8 +147,10 @@ def _is_stated_again(intent: Manifest, live: Manifest, entry: Mapping[str, Any],
 
 
 def stated(desired: Manifest, schema: Schema) -> Manifest:
-    """Return *desired* without what the server ignores: its own metadata, and status where that is a subresource."""
+    """Return *desired* without what the server ignores, its own metadata, and status where that is a subresource; nor what others fill in."""
     metadata = desired.get("metadata") or {}
+    if not schema.is_custom:
+        desired = without_left_open(desired)
     if schema.has_status and "status" in desired:
         desired = {name: value for name, value in desired.items() if name != "status"}
     if any(name in metadata for name in IGNORED_METADATA):

@@ -27,7 +27,6 @@ from kubectl_reconcile.core.ssa.csa_upgrade import (
     renumbered_ports,
     taken_from,
     taken_over,
-    takeover_patch,
 )
 from kubectl_reconcile.core.ssa.defaulting import zero_value
 from kubectl_reconcile.core.ssa.fieldset import FieldSet, Tree, children
@@ -40,6 +39,7 @@ from kubectl_reconcile.core.ssa.managed_fields import (
     Owner,
     entry_of,
     owners_in,
+    takeover_patch,
 )
 from kubectl_reconcile.core.ssa.schema import UNTYPED, Schema, Type
 from kubectl_reconcile.core.ssa.typed import compare, fields_of, remove

@@ -3,12 +3,20 @@
 Vocabulary: a *conflict* is a field that another manager owns and that our apply would change. A
 policy decides who wins it. To *yield* a field is to leave it out of what we send.
 
+Two sorts of fields are *left open*, though a manifest states them: they are never sent, so that nobody empties what somebody else fills in.
+
+- ``rules`` of a ClusterRole with an ``aggregationRule`` are the control plane's, whatever a manifest says: it gathers them from other ClusterRoles, and
+  overwrites what is there.
+- A ``caBundle`` that is empty, or a mere line break, as generators write it, is a place that an injector fills.
+
 Pure: no clock, no network, no logging; inputs are never mutated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -25,6 +33,16 @@ from kubectl_reconcile.core.ssa.typed_merge import merge
 
 _MOST_ROUNDS: Final = 10
 _SECRET: Final = GroupKind("", "Secret")
+_ROLE: Final = "ClusterRole"
+_BUNDLES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "APIService": (("spec", "caBundle"),),
+    "CustomResourceDefinition": (("spec", "conversion", "webhook", "clientConfig", "caBundle"),),
+    "MutatingWebhookConfiguration": (("webhooks", "*", "clientConfig", "caBundle"),),
+    "ValidatingWebhookConfiguration": (("webhooks", "*", "clientConfig", "caBundle"),),
+}
+"""Where kinds of the server have the certificates by which it trusts whom it calls; ``*`` is each item of a list."""
+_GROUPS: Final = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
+_RBAC: Final = "rbac.authorization.k8s.io"
 
 
 class ConflictPolicy(StrEnum):
@@ -142,3 +160,45 @@ def _is_ignored(path: FieldPath, live: LiveObject, owners: Ownership, ignores: S
 
 def _owns(manager: str, path: FieldPath, owners: Ownership) -> bool:
     return any(path in owner.fields for owner in owners.others if owner.manager == manager)
+
+
+# --- fields that others fill in ---------------------------------------------------------------------
+
+
+def without_left_open(desired: Manifest) -> Manifest:
+    """Return *desired* without the fields that others fill in; the very same where there are none."""
+    kind = str(desired.get("kind"))
+    if kind != _ROLE and kind not in _BUNDLES:
+        return desired
+    group = str(desired.get("apiVersion")).partition("/")[0]
+    if (group, kind) == (_RBAC, _ROLE) and "rules" in desired and desired.get("aggregationRule") is not None:
+        return {name: value for name, value in desired.items() if name != "rules"}
+    if kind in _BUNDLES and group in _GROUPS:
+        for path in _BUNDLES[kind]:
+            desired = _without_empty(desired, path)
+    return desired
+
+
+def _without_empty(tree: Any, path: tuple[str, ...]) -> Any:
+    """Return *tree* without what is at *path*, where that says nothing."""
+    name, below = path[0], path[1:]
+    if name == "*":
+        if not isinstance(tree, list):
+            return tree
+        items = [_without_empty(item, below) for item in tree]
+        return items if any(one is not other for one, other in zip(items, tree, strict=True)) else tree
+    if not isinstance(tree, dict) or name not in tree:
+        return tree
+    if not below:
+        return {key: value for key, value in tree.items() if key != name} if _says_nothing(tree[name]) else tree
+    became = _without_empty(tree[name], below)
+    return tree if became is tree[name] else {**tree, name: became}
+
+
+def _says_nothing(bundle: Any) -> bool:
+    if bundle is None:
+        return True
+    try:
+        return isinstance(bundle, str) and not base64.b64decode(bundle, validate=True).strip()
+    except (binascii.Error, ValueError):
+        return False

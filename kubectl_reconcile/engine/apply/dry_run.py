@@ -6,10 +6,11 @@ too; defaults and webhooks show in what comes after. An update that fails only b
 replacement where that is allowed, and only once the server has accepted the new object by a second
 dry run; what ends with it is listed then, counted and held as with a deletion. Who gives an object other owners must be allowed to delete it.
 
-Objects whose namespace, kind or owner the plan itself creates can't be tried, and stay as planned.
+Objects whose namespace, kind or owner the plan itself creates can't be tried, and stay as planned. So does what is refused only for what
+the plan makes before it, such as a role that a binding names.
 What is new is tried by a preview alone, and before a person is asked: right ahead of writing that would double the work and change
 nothing, for a create that the server refuses leaves nothing behind, and stops none but its dependents either way. An atomic Sync
-tries each and every one. Writes nothing.
+tries each and every one. What can't be judged because whoever serves or converts its kind is down is blocked with the server's words, and nothing else with it. Writes nothing.
 """
 
 from __future__ import annotations
@@ -29,16 +30,21 @@ from kubectl_reconcile.cluster.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    TooManyRequests,
     Unreachable,
 )
-from kubectl_reconcile.core.apply.replace import advice_of, is_immutable
+from kubectl_reconcile.core.apply.left_behind import advice_on_rest
+from kubectl_reconcile.core.apply.made_before import MadeBefore, TrialRefusal
+from kubectl_reconcile.core.apply.replace import advice_on, is_immutable
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.endings.replacements import with_replacements
 from kubectl_reconcile.core.planning.endings.updates import is_rewired
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.planning.rights.needs import is_binding, role_bound_by
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.ssa.managed_fields import has_failed_at_versions, restated
 from kubectl_reconcile.core.ssa.verdict import FieldChange, confirmed
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, Pacing, patiently
 
@@ -91,8 +97,9 @@ async def confirm(
     Raises:
         ApiError: the server doesn't answer.
     """
-    pending, trial = _made_by(made), _DryRun(client, pace or FlowControl(), for_others=for_others)
-    of_members = _DryRun(members or client, trial.pace, for_others=for_others)
+    pending, before = _made_by(made), MadeBefore.of(made.changes)
+    trial = _DryRun(client, pace or FlowControl(), before, for_others=for_others)
+    of_members = _DryRun(members or client, trial.pace, before, for_others=for_others)
     wanted = [change for change in made.acting() if change.op not in skipped and _can_be_tried(change, pending)]
     tried = await asyncio.gather(*((trial if each.is_child else of_members).judged(each) for each in wanted))
     judged = {id(before): after for before, after in zip(wanted, tried, strict=True)}
@@ -145,9 +152,10 @@ def _can_be_tried(change: Change, pending: set[Any]) -> bool:
 class _DryRun:
     """Tries changes on one server. *untried* are those *for_others* that it may not try."""
 
-    def __init__(self, client: Client, pace: Pacing, *, for_others: bool = False) -> None:
+    def __init__(self, client: Client, pace: Pacing, made_before: MadeBefore, *, for_others: bool = False) -> None:
         self._client = client
         self.pace = pace
+        self._made_before = made_before
         self._for_others = for_others
         self.untried: list[ObjectRef] = []
 
@@ -163,7 +171,7 @@ class _DryRun:
         except ApiError as error:
             if isinstance(error, Invalid) and change.op is Op.UPDATE and is_immutable(error.causes):
                 return await self._immutable(change, kind, intent, error)
-            return self._refused(change, error)
+            return await self._restated(change, kind, error) or self._refused(change, error)
         if change.before is not None and not change.takeover and _same(change.before, answer):
             return replace(change, op=Op.UNCHANGED, before=None, after=None, intent=None, fields=(), unsure=False)
         return replace(change, after=answer, fields=_made(change, kind, answer), unsure=False)
@@ -190,10 +198,24 @@ class _DryRun:
         body = {**(change.after or {}), "metadata": metadata}
         return await self._client.replace(path, body, manager=change.provenance.manager, dry_run=True)
 
+    async def _restated(self, change: Change, kind: Kind, error: ApiError) -> Change | None:
+        """Return a change with its owners restated at its version, where the server failed at theirs and accepts it so."""
+        if change.before is None or not has_failed_at_versions(error.status, error.message):
+            return None
+        again = replace(change, takeover=restated(change.before, kind.gvk.api_version))
+        if not again.takeover:
+            return None
+        path = kind.path(change.ref.namespace, change.ref.name)
+        try:
+            answer: Manifest = await patiently(lambda: self._taken_over(again, path), pace=self.pace)
+        except ApiError as refused:
+            return self._refused(change, refused)
+        return replace(again, after=answer, fields=_made(change, kind, answer), unsure=False)
+
     async def _immutable(self, change: Change, kind: Kind, intent: Manifest, error: Invalid) -> Change:
         if not change.is_child and change.gate.replaceable:
             return await self._recreated(replace(change, op=Op.REPLACE, after=intent), kind, intent)
-        hint = f" (hint: {advice_of(change.before or intent)})" if not change.is_child else ""
+        hint = f" (hint: {advice_on(change)})" if not change.is_child else ""
         return _blocked(change, error, hint)
 
     async def _delete(self, change: Change, path: str) -> None:
@@ -224,16 +246,31 @@ class _DryRun:
         if self._for_others and isinstance(error, Forbidden) and error.is_for_lack_of_rights:
             self.untried.append(change.ref)
             return change
+        if self._made_before.explains(change, _said(error)):
+            return change
         return _refused(change, error)
 
 
+def _said(error: ApiError) -> TrialRefusal:
+    lacks_rights = isinstance(error, Forbidden) and error.is_for_lack_of_rights
+    return TrialRefusal(error.message, lacks_rights, error.user if isinstance(error, Forbidden) else "")
+
+
 def _refused(change: Change, error: ApiError) -> Change:
-    if isinstance(error, Unreachable) or error.status in {429, 502, 503, 504}:
+    if isinstance(error, Unreachable | TooManyRequests):
         raise error
-    hint = ""
-    if isinstance(error, NotFound) and change.ref.namespace:
-        hint = f" (hint: does the namespace {change.ref.namespace} exist? add it to the source, or create it)"
-    return _blocked(change, error, hint)
+    advice = advice_on_rest(change) if isinstance(error, Invalid) else ""
+    return _blocked(change, error, f" (hint: {advice})" if advice else _hint_about_missing(change, error))
+
+
+def _hint_about_missing(change: Change, error: ApiError) -> str:
+    """Return what to do where something isn't there that the server looked for; nothing where it was the object itself."""
+    if not isinstance(error, NotFound):
+        return ""
+    if change.ref.namespace and error.message.startswith("namespaces "):
+        return f" (hint: does the namespace {change.ref.namespace} exist? add it to the source, or create it)"
+    role = role_bound_by(change.ref, change.intent or {}) if is_binding(change.ref) else None
+    return f" (hint: {role} isn't there: add it to the source, or create it)" if role else ""
 
 
 def _blocked(change: Change, error: ApiError, hint: str = "") -> Change:
@@ -247,14 +284,17 @@ def _made(change: Change, kind: Kind, answer: Manifest) -> Sequence[FieldChange]
     return confirmed(change.fields, change.before, answer, kind.schema)
 
 
+_COUNTED = frozenset({"resourceVersion", "generation"})
+
+
 def _same(live: Manifest, answer: Manifest) -> bool:
     """Tell whether a dry run changed nothing that is stored."""
     return _comparable(live) == _comparable(answer)
 
 
 def _comparable(manifest: Manifest) -> dict[str, Any]:
-    metadata = {**manifest["metadata"]}
-    metadata.pop("resourceVersion", None)
+    """Return what of an object can differ in substance. Some kinds count a generation for an empty list where none is stored (NetworkPolicy)."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name not in _COUNTED}
     metadata["managedFields"] = [
         {key: value for key, value in entry.items() if key != "time"} for entry in metadata.get("managedFields") or ()
     ]

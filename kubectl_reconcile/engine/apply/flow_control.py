@@ -36,6 +36,7 @@ from kubectl_reconcile.cluster.errors import (
     Unauthorized,
     Unreachable,
 )
+from kubectl_reconcile.core.ssa.managed_fields import has_failed_at_versions
 
 START = 24
 """Requests at once to begin with: enough to keep a server busy, few enough to leave it room for others."""
@@ -250,6 +251,8 @@ def _is_of_a_server_that_starts(error: ApiError, pace: Pacing | None) -> bool:
 def _is_worth_another(error: ApiError, number: int, spent_s: float) -> bool:
     if isinstance(error, Conflict) and error.causes:
         return False  # fields that belong to others: trying again changes nothing
+    if has_failed_at_versions(error.status, error.message):
+        return False  # the record of owners has to change first
     if isinstance(error, TooManyRequests):
         return spent_s < _STORM_S
     if isinstance(error, Unreachable) or error.status in {502, 503, 504}:

@@ -8,7 +8,7 @@ are waited out, within bounds. What depends on what is decided elsewhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -18,13 +18,14 @@ from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, BadRequest
 from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.apply.replace import as_restored
 from kubectl_reconcile.core.module.adoption import with_owner_uid
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.ssa.csa_upgrade import rebased
 from kubectl_reconcile.engine.apply.flow_control import Pacing, patiently
 from kubectl_reconcile.engine.apply.guarded import Guard, judged_as
+from kubectl_reconcile.engine.apply.owners import at_one_version, with_owners
 
 _RACES = 6
 _FRESH_S = 10.0
@@ -34,7 +35,8 @@ class ObjectWriter(Struct):
     """Writes objects of one run. A *provisional* one creates only what isn't there, by the server's own judgement.
 
     *act* runs what modules do outside; *until_gone* waits for the end of a deleted object and says what keeps it;
-    *wrote* and *deleted* are informed of what a replacement does on its way. *uids* are those of objects that this run wrote.
+    *wrote* and *deleted* are informed of what a replacement does on its way. *uids* are those of objects that this run wrote. *new_kinds* tells
+    when this run wrote a CRD, and *served* the versions that it serves since.
     """
 
     client: Client
@@ -46,6 +48,7 @@ class ObjectWriter(Struct):
     deleted: Callable[[ObjectRef, str], None]
     uids: dict[ObjectRef, str] = field(default_factory=dict)
     new_kinds: dict[tuple[str, str], float] = field(default_factory=dict)
+    served: dict[tuple[str, str], Mapping[GroupVersionKind, Kind]] = field(default_factory=dict)
 
     async def write(self, change: Change) -> Manifest | None:
         """Make one change, and return the object as it is then, None where it is gone.
@@ -86,7 +89,8 @@ class ObjectWriter(Struct):
                 patch = rebased(change.takeover, change.before or {}, await self.client.get(path)) or patch
                 raise
 
-        await self._ask(attempt)
+        answer: Manifest = await self._ask(attempt)
+        await with_owners(self.client, path, patch, answer)
 
     async def _apply(self, change: Change, kind: Kind) -> Manifest:
         path, body = kind.path(change.ref.namespace, change.ref.name), self._body(change)
@@ -99,7 +103,13 @@ class ObjectWriter(Struct):
         passing = (NotFound, BadRequest, Invalid) if fresh else ()
         judged = None if change.op in {Op.CREATE, Op.REPLACE} else change.before
         guard, manager, force = Guard(self.client, path, judged), change.provenance.manager, change.gate.force
-        live: Manifest = await self._ask(lambda: guard.apply(body, manager=manager, force=force), also=passing)
+
+        def apply() -> Awaitable[Manifest]:
+            return guard.apply(body, manager=manager, force=force)
+
+        live: Manifest = await self._ask(
+            lambda: at_one_version(self.client, path, kind.gvk.api_version, apply), also=passing
+        )
         return live
 
     async def _made(self, change: Change, path: str, body: Manifest) -> Manifest:
@@ -127,7 +137,13 @@ class ObjectWriter(Struct):
     def learn_kinds(self, crd: Manifest) -> None:
         """Note that the kinds of a CRD have just been Established: for a moment they may not be served everywhere."""
         now = time.monotonic()
-        self.new_kinds.update(((gvk.group, kind.plural), now) for gvk, kind in kinds_of_crd(crd).items())
+        for gvk, kind in (found := kinds_of_crd(crd)).items():
+            self.new_kinds[gvk.group, kind.plural], self.served[gvk.group, kind.plural] = now, found
+
+    def _as_served(self, kind: Kind) -> Kind:
+        """Return *kind* at a version that is served: this run may have dropped that of an object, which is there nevertheless."""
+        found = self.served.get((kind.gvk.group, kind.plural))
+        return kind if not found or kind.gvk in found else next(iter(found.values()))
 
     async def _delete(self, change: Change) -> Manifest | None:
         """Delete what was planned and nothing else; return it while finalizers keep it, None once it is gone.
@@ -139,11 +155,13 @@ class ObjectWriter(Struct):
         uid, version = before["metadata"]["uid"], before["metadata"]["resourceVersion"]
         if change.kind is None:
             raise ApiError(f"{change.ref}: its kind is no longer served, so it can't be deleted")
-        path = change.kind.path(change.ref.namespace, change.ref.name)
+        path = self._as_served(change.kind).path(change.ref.namespace, change.ref.name)
         for _ in range(_RACES):
             try:
                 async with self.pace:
-                    answer = await self.client.delete(path, uid=uid, resource_version=version)
+                    answer = await self.client.delete(
+                        path, uid=uid, resource_version=version, grace_s=change.gate.grace_s
+                    )
             except NotFound:
                 return None
             except Conflict:
@@ -229,5 +247,6 @@ async def write_status(
             return await client.apply(path, told, manager=manager, force=True)
         return await guard.apply(told, manager=manager, force=True)
 
-    live: Manifest = await patiently(apply, pace=pace)
+    whole, api_version = kind.path(metadata.get("namespace", ""), metadata["name"]), kind.gvk.api_version
+    live: Manifest = await patiently(lambda: at_one_version(client, whole, api_version, apply), pace=pace)
     return live

@@ -1,13 +1,14 @@
 """What a Sync has applied before, and how it comes back to that.
 
 Vocabulary: an *entry* is one row of ``status.history``: a commit that changed the objects, when it was applied and how that went, with its
-commit where the clone has it.
+commit where the clone has it. A *state* to go back to is a commit, and for a chart what the Sync itself said of it then: its version and its values
+may be in no commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.engine.sync.targets import source_of
+from kubectl_reconcile.engine.sync.targets import source_of, target_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref
 from kubectl_reconcile.source.restore import RestoreCommit
@@ -87,11 +88,41 @@ def _commits(source: GitSource, shas: list[str]) -> tuple[dict[str, Commit], str
     return found, why
 
 
-async def resolve(session: Session, live: Manifest, text: str) -> str:
-    """Return the full hash of the commit that *text* means; without a text, of the one to go back to.
+class EarlierState(Struct, frozen=True):
+    """What to go back to: a commit, and what the Sync said of its chart then, None where that is what it says now."""
+
+    revision: str
+    helm: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, row: Manifest, live: Manifest) -> Self:
+        """Return the state of a row of the history of *live*.
+
+        Raises:
+            SourceError: what the Sync said of its chart then isn't known any more.
+            SyncSpecError: the Sync follows nothing.
+        """
+        _, git = _followed(live)
+        revision = str(row["revision"])
+        if not history.is_of_other_settings(row, git.helm.told()):
+            return cls(revision)
+        if "helm" in row:
+            return cls(revision, row["helm"])
+        message = f"{live['metadata']['name']} had other settings of its chart then, which are longer than what its history keeps"
+        raise SourceError(SourceFault.REFUSED, message, "set spec.source.helm of the Sync as it was, and sync")
+
+    def __str__(self) -> str:
+        """Return it as people say it."""
+        chart = (self.helm or {}).get("chart") or {}
+        said = f", chart {chart['name']} {chart['version']}" if chart else ", with the settings of its chart of then"
+        return f"{self.revision[:7]}{said if self.helm is not None else ''}"
+
+
+async def resolve(session: Session, live: Manifest, text: str) -> EarlierState:
+    """Return the state that *text* means; without a text, the one to go back to.
 
     That is the last that went well and asked for other objects than what was tried last.
-    A text is the first digits of a commit, of the history or of what the Sync follows, or a branch or tag.
+    A text is the first digits of a commit, of the history or of what the Sync follows, a branch or tag, or a version of the chart that the history has.
 
     Raises:
         SourceError: there is no such commit, or the repository can't be read.
@@ -99,17 +130,33 @@ async def resolve(session: Session, live: Manifest, text: str) -> str:
         ApiError: the server refuses, or doesn't answer.
     """
     sync, git = _followed(live)
-    entries = entries_of(live)
     if not text:
-        return _previous(live)
-    known = {entry.revision for entry in entries if entry.revision.startswith(text)}
-    if len(known) == 1 and len(text) >= 4:
-        return known.pop()
+        return EarlierState.of(_previous(live), live)
+    if row := _row_called(live, text):
+        return EarlierState.of(row, live)
     source = await source_of(session, sync, git)
     if found := await in_thread(_found, source, text):
-        return found
+        return EarlierState(found)
     named = GitSource(source.repository, Ref(name=text), cache_dir=session.cache_dir / "git", limits=session.git_limits)
-    return await in_thread(named.fetch)
+    return EarlierState(await in_thread(named.fetch))
+
+
+def _row_called(live: Manifest, text: str) -> Manifest | None:
+    """Return the newest row of the history that *text* means, one of another state than the newest where there is one; None where it means several commits, or none."""
+    rows = _rows(live)
+    of_chart = [
+        row
+        for row in rows
+        if text in {row.get("chart"), str(row.get("chart") or "").partition(" ")[2]} and row.get("chart")
+    ]
+    of_commit = [row for row in rows if len(text) >= _LEAST_DIGITS and str(row.get("revision") or "").startswith(text)]
+    if not of_chart and len({row["revision"] for row in of_commit}) != 1:
+        return None
+    found = of_chart or of_commit
+    return next((row for row in found if not history.is_same_state(row, rows[0])), found[0])
+
+
+_LEAST_DIGITS: Final = 4
 
 
 def _found(source: GitSource, text: str) -> str:
@@ -121,9 +168,9 @@ def _found(source: GitSource, text: str) -> str:
     return found
 
 
-def _previous(live: Manifest) -> str:
+def _previous(live: Manifest) -> Manifest:
     if (row := history.previous_of(_rows(live))) is not None:
-        return str(row["revision"])
+        return row
     name = live["metadata"]["name"]
     hint = f"name a commit with --to; kubectl reconcile history {name} lists what was applied"
     raise SourceError(
@@ -133,28 +180,38 @@ def _previous(live: Manifest) -> str:
     )
 
 
-async def target_at(session: Session, live: Manifest, sha: str) -> Target:
-    """Return the target of a Sync as if it were pinned to the commit *sha*.
+async def target_at(session: Session, live: Manifest, state: EarlierState) -> Target:
+    """Return the target of a Sync as if it were pinned to *state*.
 
     Raises:
         SourceError: the repository can't be used.
         SyncSpecError: the Sync follows nothing.
         ApiError: the server refuses, or doesn't answer.
     """
-    sync, git = _followed(live)
-    pinned = replace(git, branch="", tag="", commit=sha)
-    source = await source_of(session, sync, pinned)
-    return Target(replace(sync, git=pinned), source, parent=live, reader=session.reader())
+    _followed(live)
+    spec = map_at(live, "spec")
+    ref = {"branch": "", "tag": "", "commit": state.revision}
+    source = {**spec["source"], "git": {**spec["source"]["git"], **ref}}
+    if state.helm is not None:
+        source["helm"] = state.helm
+    sync, git = _followed({**live, "spec": {**spec, "source": source}})
+    return await target_of(session, sync, await source_of(session, sync, git), live)
 
 
-async def restore(session: Session, live: Manifest, sha: str) -> tuple[str, str]:
-    """Take the Sync's path on its branch back to *sha* by a new commit; return that, "" if none was needed, and the branch.
+async def restore(session: Session, live: Manifest, state: EarlierState) -> tuple[str, str]:
+    """Take the Sync's path on its branch back to *state* by a new commit; return that, "" if none was needed, and the branch.
 
     Raises:
         SourceError: it follows no branch, or the repository can't be read or pushed to.
         SyncSpecError: the Sync follows nothing.
     """
     sync, git = _followed(live)
+    sha = state.revision
+    if state.helm is not None:
+        message = f"{sync.name} said something else of its chart then (spec.source.helm), which no commit to its repository changes"
+        raise SourceError(
+            SourceFault.REFUSED, message, "roll back without --commit, or change the Sync where it comes from"
+        )
     ref = suspend_resume.followed_before(live) if suspend_resume.is_pinned(live) else suspend_resume.ref_of(live)
     if ref.get("tag") or ref.get("commit"):
         message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't change"

@@ -4,7 +4,8 @@ Vocabulary: a *relative* is a live object with those that it owns, by the uid in
 has ReplicaSets, those have pods, a custom resource has what its module made.
 
 Any kind may own any other, so all that the server serves in the namespaces concerned is looked through, by metadata
-alone; whole objects are fetched of those that belong. What may not be listed is passed over, and named.
+alone; whole objects are fetched of those that belong. What may not be listed, or can't be since whoever serves or converts it is down, is
+passed over, and named.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.discovery import Resource
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.silence import expected_of
 from kubectl_reconcile.core.health.summary import member_health
@@ -74,6 +75,17 @@ async def of_sync(session: Session, sync: Manifest) -> OwnerTree:
     return await look.family(sync, members, contents.namespaces | namespaces, sets)
 
 
+async def members_of(session: Session, sync: Manifest) -> tuple[list[Manifest], tuple[GroupKind, ...]]:
+    """Return the live members of a Sync, wherever they are, and the kinds that could not be listed.
+
+    Raises:
+        ApiError: the server refuses, or doesn't answer.
+    """
+    look = _Lookup(session, HealthRules())
+    members = await look.members(Contents.recorded(sync), applyset_id(ObjectRef.of(sync)))
+    return members, tuple(sorted(look.unseen))
+
+
 async def of_object(session: Session, manifest: Manifest) -> OwnerTree:
     """Return one object with what it owns.
 
@@ -114,13 +126,16 @@ class _Lookup(Struct):
         selector = f"{PART_OF}={set_id}"
         try:
             return await self._list(resource, "", selector)
+        except ServerError:
+            self.unseen.add(resource.gvk.group_kind)
+            return []
         except Forbidden:
             pass
         found: list[Manifest] = []
         for namespace in sorted(contents.namespaces) if resource.namespaced else ():
             try:
                 found += await self._list(resource, namespace, selector)
-            except Forbidden:
+            except (Forbidden, ServerError):
                 self.unseen.add(resource.gvk.group_kind)
         if not resource.namespaced:
             self.unseen.add(resource.gvk.group_kind)
@@ -196,7 +211,7 @@ class _Lookup(Struct):
         async with self.slots:
             try:
                 found, _ = await self.session.client.metadata(resource.collection(namespace))
-            except (Forbidden, NotFound):
+            except (Forbidden, NotFound, ServerError):
                 self.unseen.add(resource.gvk.group_kind)
                 return resource, []
             except ApiError as error:
@@ -219,7 +234,7 @@ class _Lookup(Struct):
             names = {ref.name for ref in refs}
             try:
                 return [each for each in await self._list(resource, namespace) if each["metadata"]["name"] in names]
-            except Forbidden:
+            except (Forbidden, ServerError):
                 pass  # who may get but not list still gets an answer
         found = await asyncio.gather(*(self._get(resource, ref) for ref in refs))
         return [each for each in found if each]
@@ -230,7 +245,7 @@ class _Lookup(Struct):
                 return await self.session.client.get(resource.path(ref.namespace, ref.name))
             except NotFound:
                 return None
-            except Forbidden:
+            except (Forbidden, ServerError):
                 self.unseen.add(ref.group_kind)
                 return None
 

@@ -51,13 +51,13 @@ def _resumed(live: Manifest) -> Manifest:
     spec: dict[str, Any] = {"suspend": None}
     annotations = _resuming()
     if is_pinned(live):
-        spec["source"] = {"git": {**dict.fromkeys(_REFS), **followed_before(live)}}
+        spec["source"] = {"git": {**dict.fromkeys(_REFS), **followed_before(live)}, **_helm_back(live)}
         annotations[PINNED_FROM] = None
     return {"metadata": {"annotations": annotations}, "spec": spec}
 
 
-async def pin(client: Client, live: Manifest, sha: str) -> Manifest:
-    """Have a Sync follow the commit *sha* until it is resumed, and return it as it is then.
+async def pin(client: Client, live: Manifest, sha: str, helm: Manifest | None = None) -> Manifest:
+    """Have a Sync follow the commit *sha* until it is resumed, with *helm* as what it says of its chart, and return it as it is then.
 
     What it followed before the first pin is remembered, however often it is pinned again.
 
@@ -65,15 +65,53 @@ async def pin(client: Client, live: Manifest, sha: str) -> Manifest:
         Conflict: it follows something else by now than *live* does.
         ApiError: the server refuses, or doesn't answer.
     """
-    return await _steer(client, live, lambda now: _pinned(now, sha))
+    return await _steer(client, live, lambda now: _pinned(now, sha, helm))
 
 
-def _pinned(live: Manifest, sha: str) -> Manifest:
-    before = followed_before(live) if is_pinned(live) else ref_of(live)
+def _pinned(live: Manifest, sha: str, helm: Manifest | None) -> Manifest:
+    before: dict[str, Any] = dict(followed_before(live)) if is_pinned(live) else dict(ref_of(live))
+    settings = _helm_before(live) if is_pinned(live) else None
+    if helm is not None and settings is None:
+        settings = helm_of(live)
+    if settings is not None:
+        before["helm"] = settings
+    source: dict[str, Any] = {"git": {**dict.fromkeys(_REFS), "commit": sha}}
+    if helm is not None:
+        source["helm"] = replacing(helm_of(live), helm)
     return {
         "metadata": {"annotations": {**_resuming(), PINNED_FROM: json.dumps(before, sort_keys=True)}},
-        "spec": {"suspend": None, "source": {"git": {**dict.fromkeys(_REFS), "commit": sha}}},
+        "spec": {"suspend": None, "source": source},
     }
+
+
+def helm_of(live: Manifest) -> Manifest:
+    """Return what a Sync says of its chart."""
+    return map_at(live, "spec", "source", "helm")
+
+
+def _helm_back(live: Manifest) -> dict[str, Any]:
+    """Return the patch by which a pinned Sync says of its chart again what it said before."""
+    before = _helm_before(live)
+    return {} if before is None else {"helm": replacing(helm_of(live), before) or None}
+
+
+def _helm_before(live: Manifest) -> Manifest | None:
+    """Return what a pinned Sync said of its chart before; None where that was left as it is."""
+    try:
+        found = json.loads(annotations_of(live).get(PINNED_FROM, ""))
+    except ValueError:
+        return None
+    helm = found.get("helm") if isinstance(found, Mapping) else None
+    return helm if isinstance(helm, Mapping) else None
+
+
+def replacing(before: Manifest, after: Manifest) -> dict[str, Any]:
+    """Return the merge patch that makes *after* of *before*, key by key: what isn't mentioned would stay."""
+    gone: dict[str, Any] = dict.fromkeys(name for name in before if name not in after)
+    for name, value in after.items():
+        is_map = isinstance(value, Mapping) and isinstance(before.get(name), Mapping)
+        gone[name] = replacing(before[name], value) if is_map else value
+    return gone
 
 
 def is_pinned(live: Manifest) -> bool:

@@ -31,7 +31,7 @@ from kubectl_reconcile.core.daemon.removal import Remains, RemovalEnding, ending
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
-from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
+from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored, members_in
 from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
@@ -151,7 +151,7 @@ class Finalization(Struct):
         session, recorded, view = self.context.session_of(sync), Contents.recorded(manifest), self.context.view.of(sync)
         kinds = gather.member_kinds(session, recorded, ())
         feeds = gather.member_feeds(session, kinds, view.selects(set_id_of(sync)))
-        failures = await view.ensure(feeds, recorded.namespaces)
+        failures = await view.ensure(feeds, recorded)
         inputs = Inputs(
             sync=sync,
             revision=Revision("", "", {}),
@@ -159,7 +159,7 @@ class Finalization(Struct):
             live=view.snapshot(),
             kinds=await session.kinds(kinds),
             now=now_text(),
-            coverage=Coverage(gather.failures_by_kind(failures), recorded.namespaces),
+            coverage=gather.coverage_of(failures, recorded.namespaces, recorded, {}),
         )
         holders = prune.holders_of(sync, self.namespace, self.context.above(sync.ref))
         first, last = prune.parted(planner.build_removal(inputs), holders)

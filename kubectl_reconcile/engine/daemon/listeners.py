@@ -16,6 +16,7 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled
 from kubectl_reconcile.core.daemon.cr_pass import CrApplied, CrFailed
 from kubectl_reconcile.core.daemon.removal import RemovalEnding
+from kubectl_reconcile.core.health.verdict import AWAITING
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import CONTENDED, SYNC
@@ -93,9 +94,11 @@ class LogListener(Struct, frozen=True):
                 event(log, logging.INFO, "drift corrected", object=ref, drift=note)
             case on.DriftLeft(ref=ref, note=note):
                 event(log, logging.INFO, "drift left alone", object=ref, drift=note)
-            case CrApplied(faults=faults):
+            case CrApplied(faults=faults, awaiting=awaiting):
                 for fault in self.news.of(("pass", item), faults):
                     event(log, logging.WARNING, "module pass failed", object=item, error=fault)
+                if awaiting:
+                    event(log, logging.INFO, "action waits for approval", object=item, why=awaiting)
             case ContentionBegun(contention=found):
                 event(
                     log, logging.WARNING, "contended", object=found.ref, field=found.path, manager=found.manager,
@@ -169,15 +172,20 @@ class EventListener(Struct, frozen=True):
                 await self._judged(item, what)
             case on.AnnotationRenamed(sentence=sentence):
                 await self._warn(item, "AnnotationRenamed", sentence, "Read")
-            case CrApplied(faults=faults):
-                for fault in faults:
-                    await self._warn(item, "ReconcileFailed", fault, "Reconcile")
+            case CrApplied():
+                await self._reconciled(item, what)
             case CrFailed(message=message):
                 await self._warn(item, "ReconcileFailed", message, "Reconcile")
             case RemovalEnding(report=Report(reason=ConditionReason.UNDELETABLE, message=message)):
                 await self._warn(item, ConditionReason.UNDELETABLE.value, message, "Delete")
             case ContentionBegun(contention=contention):
                 await self._warn(item, CONTENDED, str(contention), "Apply")
+
+    async def _reconciled(self, item: ObjectRef, what: CrApplied) -> None:
+        for fault in what.faults:
+            await self._warn(item, "ReconcileFailed", fault, "Reconcile")
+        if what.awaiting:
+            await self._say(item, AWAITING, what.awaiting, "Act")
 
     async def _judged(self, item: ObjectRef, found: on.HealthChanged) -> None:
         if found.reason == "Failed":

@@ -29,10 +29,11 @@ from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.planning.snapshot import OwnSet, Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.access_reviews import may
 from kubectl_reconcile.engine.daemon.sources.variables_watch import VariablesWatch
+from kubectl_reconcile.engine.sync.view import NOTHING, without_absent
 from kubectl_reconcile.engine.telemetry.logs import event
 
 log = logging.getLogger("kubectl_reconcile.daemon")
@@ -124,16 +125,14 @@ class MemberFeeds:
         """Begin with no users."""
         self.users = FeedUsers(self.cache)
 
-    async def ensure(self, sync: Sync, feeds: Iterable[Feed], places: Collection[str]) -> Mapping[Feed, ApiError]:
-        """Follow what shows these kinds' members in *places*; return the feeds of kinds that could not be read, and why.
+    async def ensure(self, sync: Sync, feeds: Iterable[Feed], holds: Contents) -> Mapping[Feed, ApiError]:
+        """Follow what shows these kinds' members where the set *holds* some; return the feeds that could not be read, and why.
 
         Raises:
             ApiError: the server doesn't say what the daemon may watch, or what came from another replica can't be read.
         """
         asked = list(feeds)
-        wanted = dict(
-            zip(asked, await asyncio.gather(*(self._real(sync, each, places) for each in asked)), strict=True)
-        )
+        wanted = dict(zip(asked, await asyncio.gather(*(self._real(sync, each, holds) for each in asked)), strict=True))
         needed = frozenset(real for each in wanted.values() for real in each)
         self.users.use(sync.ref, needed)
         failures = await followed(self.cache, needed)
@@ -142,18 +141,21 @@ class MemberFeeds:
             if isinstance(why, Forbidden) and not real.user:
                 self.rights.forget(real.resource)
         found = {
-            feed: next((failures[real] for real in each if real in failures), None) for feed, each in wanted.items()
+            replace(feed, namespace=real.namespace): failures[real]
+            for feed, each in wanted.items()
+            for real in each
+            if real in failures
         }
-        return {feed: why for feed, why in found.items() if why is not None}
+        return await without_absent(self.rights.client, found)
 
     def release(self, ref: ObjectRef) -> None:
         """Release what only this Sync needed."""
         self.users.use(ref, frozenset())
 
-    async def _real(self, sync: Sync, feed: Feed, places: Collection[str]) -> tuple[Feed, ...]:
+    async def _real(self, sync: Sync, feed: Feed, holds: Contents) -> tuple[Feed, ...]:
         if await self.rights.may_watch(feed.resource):
             return (feed,)
-        narrow = sorted(places) if feed.resource.namespaced else [""]
+        narrow = sorted(holds.places_of(feed.resource.gvk.group_kind)) if feed.resource.namespaced else [""]
         return tuple(replace(feed, namespace=place, user=sync.account) for place in narrow)
 
     async def _complete(self, sync: Sync, feeds: Collection[Feed]) -> None:
@@ -196,9 +198,9 @@ class MembersView(Struct, frozen=True):
         """Return the selector of all sets' members: one watch serves many Syncs."""
         return PART_OF
 
-    async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
-        """Follow these feeds as the daemon, or else as the Sync's account in *places*; return those that could not be read."""
-        return await self.feeds.ensure(self.sync, feeds, places)
+    async def ensure(self, feeds: Iterable[Feed], holds: Contents = NOTHING) -> Mapping[Feed, ApiError]:
+        """Follow these feeds as the daemon, or else as the Sync's account where the set *holds* members; return those that could not be read."""
+        return await self.feeds.ensure(self.sync, feeds, holds)
 
     def snapshot(self) -> Snapshot:
         """Return the live members."""

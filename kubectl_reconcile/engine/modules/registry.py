@@ -19,6 +19,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.core.health.kind_table import KindRule
@@ -47,11 +48,12 @@ class ModulePlace(Struct, frozen=True):
 
 
 class ModuleFault(Struct, frozen=True):
-    """Something wrong with what packages say of their modules, and the *hint* what to do. *is_missing* says whether a module is missing by it."""
+    """Something wrong with what packages say of their modules, and the *hint* what to do. *is_missing* says whether a module is missing by it, *kind* which it is for where that is known."""
 
     why: str
     hint: str
     is_missing: bool = True
+    kind: str = ""
 
 
 class KnownModules(Mapping[GroupVersionKind, Module]):
@@ -92,6 +94,10 @@ class KnownModules(Mapping[GroupVersionKind, Module]):
         """Return all that can be loaded, having tried; *faults* are complete then."""
         return [each for each in self.values() if not isinstance(each, UnloadedModule)]
 
+    def lost(self) -> list[ModuleFault]:
+        """Return the faults because of which nobody knows which kinds have a module."""
+        return [each for each in self.faults if each.is_missing and not each.kind]
+
     @property
     def health(self) -> Mapping[GroupKind, KindRule]:
         """The rules of health that they declare for their CRs; each is looked up when it is asked for."""
@@ -119,7 +125,7 @@ class KnownModules(Mapping[GroupVersionKind, Module]):
             there = ", ".join(sorted(map(_called, found))) or "none"
             why = f"{at.place} of package {at.package} has no module for {_called(gvk)}, which its entry point is called by; it has {there}"
             fault = ModuleFault(why, "tell who made the package, or remove it")
-        self.faults.append(fault)
+        self.faults.append(replace(fault, kind=_called(gvk)))
         event(log, logging.ERROR, "module not loaded", kind=_called(gvk), module=at.place, error=fault.why)
         return _unloaded(gvk, fault)
 

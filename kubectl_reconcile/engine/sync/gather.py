@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 from urllib.parse import quote
@@ -22,18 +22,18 @@ from msgspec.structs import replace
 from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
-from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
@@ -108,10 +108,14 @@ def modules_below(modules: Mapping[GroupVersionKind, Module], kinds: Iterable[Gr
 
 
 def member_kinds(session: Session, recorded: Contents, desired: Iterable[GroupVersionKind]) -> set[GroupVersionKind]:
-    """Return the kinds that members may have: those Git asks for now, and those recorded before."""
+    """Return the kinds that members may have: those Git asks for now, and those recorded before.
+
+    What is there of a kind is there at any version that is served, also while that which Git asks for isn't yet.
+    """
     asked = set(desired)
-    covered = {gvk.group_kind for gvk in asked}
-    earlier = (session.resource(kind) for kind in recorded.kinds - covered)
+    covered = {gvk.group_kind for gvk in asked if session.discovery.find(gvk.api_version, gvk.kind)}
+    others = recorded.kinds | {gvk.group_kind for gvk in asked}
+    earlier = (session.resource(kind) for kind in others - covered)
     return asked | {resource.gvk for resource in earlier if resource}
 
 
@@ -146,7 +150,7 @@ async def plan_with_lookups(
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
         plan, inputs = await plan_observed(inputs, build, look)
-    if gone := await givers_gone(session.client, inputs, plan):
+    if gone := await givers_gone(session, inputs, plan):
         inputs = inputs.knowing(gone=gone).remembering(verdicts=plan.verdicts)
         plan = await build(inputs)
     while plan.lacking:
@@ -195,16 +199,33 @@ async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
     return {labels_of(each)[SET_ID]: ObjectRef.of(each) for each in syncs}
 
 
-async def givers_gone(client: Client, inputs: Inputs, plan: Plan) -> frozenset[ObjectRef]:
-    """Return which Syncs of other namespaces are gone that objects of a plan are to move from; one that may not be looked at isn't."""
+async def givers_gone(session: Session, inputs: Inputs, plan: Plan) -> frozenset[ObjectRef]:
+    """Return which Syncs of other namespaces are gone that objects of a plan are to move from; one that may not be looked at isn't.
+
+    Whether there is one behind the id of a set is asked as whoever follows all Syncs, where somebody does.
+    """
     blocked = {
         (change.provenance.file, change.provenance.line) for change in plan.acting() if change.provenance.foreign
     }
     located = (each for each in inputs.desired if (each.path, each.line) in blocked) if blocked else ()
-    origins = {MemberOptions.of(each.manifest).moved_from for each in located}
+    origins = {MemberOptions.of(each.manifest).moved_from or inputs.sync.members_from for each in located}
     asked = sorted(each for each in origins if each is not None and each.namespace != inputs.sync.namespace)
-    found = await asyncio.gather(*(_is_gone(client, ref) for ref in asked))
-    return frozenset(ref for ref, gone in zip(asked, found, strict=True) if gone)
+    named, unnamed = [each for each in asked if each.namespace], {each for each in asked if not each.namespace}
+    found = await asyncio.gather(*(_is_gone(session.client, ref) for ref in named))
+    return frozenset(ref for ref, gone in zip(named, found, strict=True) if gone) | await _sets_gone(session, unnamed)
+
+
+async def _sets_gone(session: Session, asked: Collection[ObjectRef]) -> frozenset[ObjectRef]:
+    """Return those of the Syncs of which only their sets' ids are known that are gone; none where not all Syncs may be seen."""
+    if not asked:
+        return frozenset()
+    try:
+        syncs, _ = await session.discovery.client.metadata(f"/apis/{SYNC.api_version}/syncs")
+    except (Forbidden, NotFound):
+        return frozenset()
+    names = (each["metadata"] for each in syncs)
+    there = {applyset_id(ObjectRef(SYNC.group, SYNC.kind, each["namespace"], each["name"])) for each in names}
+    return frozenset(each for each in asked if each.name not in there)
 
 
 async def _is_gone(client: Client, sync: ObjectRef) -> bool:
@@ -235,20 +256,30 @@ class Found(Struct, frozen=True):
 async def look_up(session: Session, wanted: Iterable[tuple[ObjectRef, Kind]], *, unseen: bool = False) -> Found:
     """Return those of *wanted* that exist, by name.
 
-    *unseen*, only those are looked for that are many of a kind and namespace, and only where that takes one short list: a collection that
-    was too long for that lately isn't listed again.
+    They are looked for at the version that Git asks for, or at one that is served. *unseen*, only those are looked for that are many of a kind and
+    namespace, and only where that takes one short list: a collection that was too long for that lately isn't listed again. A kind that can't be
+    read, since whoever serves or converts it is down, is nobody else's trouble.
 
     Raises:
         ApiError: the server doesn't answer.
     """
     groups: dict[tuple[GroupVersionKind, str], list[tuple[ObjectRef, Kind]]] = defaultdict(list)
-    for ref, kind in wanted:
+    for ref, coming in wanted:
+        kind = _as_served(session, coming)
         groups[kind.gvk, ref.namespace].append((ref, kind))
     unreadable: dict[ObjectRef, str] = {}
     found = await asyncio.gather(
         *(_look_up_group(session, group, unreadable, unseen=unseen) for group in groups.values())
     )
     return Found(Objects(chain.from_iterable(found)), unreadable)
+
+
+def _as_served(session: Session, kind: Kind) -> Kind:
+    """Return a kind at a version that is served now, where there is one: of objects whose version comes only by the plan, some may be there at another."""
+    served = session.resource(kind.gvk.group_kind)
+    if served is None or session.discovery.find(kind.gvk.api_version, kind.gvk.kind):
+        return kind
+    return replace(kind, gvk=served.gvk, plural=served.plural, namespaced=served.namespaced)
 
 
 async def _look_up_group(
@@ -260,6 +291,9 @@ async def _look_up_group(
         there = None if is_few else await _listed(session, group, unreadable)
     except Forbidden:  # who may get but not list still gets an answer
         return await _by_name(session.client, group, unreadable)
+    except ServerError as error:
+        unreadable.update((ref, str(error)) for ref, _ in group)
+        return []
     if there is not None:
         return there
     return [] if unseen else await _by_name(session.client, group, unreadable)
@@ -305,21 +339,35 @@ async def _get(
             return await client.get(kind.path(ref.namespace, ref.name))
         except NotFound:
             return None
-        except Forbidden as error:
+        except (Forbidden, ServerError) as error:
             unreadable[ref] = str(error)
             return None
 
 
-def failures_by_kind(failures: Mapping[Feed, ApiError]) -> frozenset[GroupKind]:
-    """Return the kinds of members that could not be listed: nothing of them may be pruned."""
-    return frozenset(feed.resource.gvk.group_kind for feed in failures if not _is_of_whole_namespace(feed))
+def coverage_of(
+    failures: Mapping[Feed, ApiError], places: Collection[str], recorded: Contents, unavailable: Mapping[str, str]
+) -> Coverage:
+    """Return how much of a set is seen: of a kind that could not be listed nothing may be pruned, and in a namespace where it couldn't be nothing is."""
+    lost = {feed: why for feed, why in failures.items() if not _is_of_whole_namespace(feed)}
+    return Coverage(
+        frozenset(feed.resource.gvk.group_kind for feed in lost if not feed.namespace),
+        places,
+        unread(failures),
+        {(feed.resource.gvk.group_kind, feed.namespace): str(why) for feed, why in lost.items()},
+        recorded,
+        unavailable,
+    )
 
 
 # --- what deletions take along -------------------------------------------------------------------
 
 _LISTS_AT_ONCE = 16
-_UNLISTABLE = frozenset({403, 405, 500, 503, 504})
-"""Forbidden, not meant to be listed, or served (or converted) by somebody who is down."""
+_NOT_ALLOWED = 405
+
+
+def _is_unlistable(error: ApiError) -> bool:
+    """Tell whether what can't be listed is forbidden, not meant to be listed, or served (or converted) by somebody who is down."""
+    return isinstance(error, Forbidden | ServerError) or error.status == _NOT_ALLOWED
 
 
 def lister(session: Session) -> Callable[[Iterable[Listing]], Awaitable[dict[Listing, Listed]]]:
@@ -363,7 +411,7 @@ async def _named(session: Session, listing: Listing) -> Listed:
     except NotFound:
         return Listed()
     except ApiError as error:
-        if error.status not in _UNLISTABLE:
+        if not _is_unlistable(error):
             raise
         return Listed(unseen=(kind,))
 
@@ -396,7 +444,7 @@ async def _metadata(
         except NotFound:
             return []
         except ApiError as error:
-            if error.status not in _UNLISTABLE:
+            if not _is_unlistable(error):
                 raise
             return None
 

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
-from kubectl_reconcile.core.resources.sync import SYNC, Sync
+from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.dry_run import confirm_before_writing, trouble
 from kubectl_reconcile.engine.apply.guarded import patched
@@ -77,7 +77,7 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
     report = report if made.partial else replace(report, digest=target.digest)
-    report = replace(report, verification=verification_of(target.source))
+    report = replace(report, verification=verification_of(target.source), helm=sync.git.helm.told() if sync.git else {})
     if target.commit is not None and target.commit.sha == report.revision:
         report = replace(report, author=target.commit.author, subject=target.commit.subject)
     target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
@@ -106,17 +106,12 @@ async def _record(client: Client, target: Target, wanted: Contents, *, exact: bo
         return
 
     def marks_for(parent: Manifest) -> Manifest | None:
-        recorded = Contents.recorded(parent)
-        enough = (wanted | _home(target.sync)) == recorded if exact else wanted <= recorded
-        marks = (wanted if exact else wanted | recorded).metadata(target.sync.ref, TOOLING)
+        recorded, ref = Contents.recorded(parent), target.sync.ref
+        marks = (wanted if exact else wanted | recorded).metadata(ref, TOOLING)
+        enough = marks == recorded.metadata(ref, TOOLING) and (recorded.is_detailed or not exact)
         return None if enough and _has(parent, marks) else {"metadata": marks}
 
     target.parent = await patched(client, sync_path(target.sync), target.parent, marks_for)
-
-
-def _home(sync: Sync) -> Contents:
-    """Return what a set contains before it has members: its parent's own namespace."""
-    return Contents(frozenset(), frozenset({sync.namespace}))
 
 
 def _has(parent: Manifest, marks: Mapping[str, Any]) -> bool:

@@ -23,10 +23,10 @@ from kubectl_reconcile.core.manifests.parse import Located, parse
 from kubectl_reconcile.core.manifests.revision import Commit, Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, map_at, maps_in
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, map_at, maps_in
 from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.difference import Footing
-from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Memory, Modules
+from kubectl_reconcile.core.planning.inputs import Inputs, Memory, Modules
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
 from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
@@ -34,7 +34,7 @@ from kubectl_reconcile.core.rendering.holding import is_to_be_drawn
 from kubectl_reconcile.core.rendering.lookups import about
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Values, substituted
 from kubectl_reconcile.core.resources.applyset import Contents
-from kubectl_reconcile.core.resources.history import current_of
+from kubectl_reconcile.core.resources.history import current_of, is_of_other_settings
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.action_runner import look
@@ -305,8 +305,8 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     wanted = everyone | {gvk for module in below for gvk in module.owns}
     named = {(gvk, namespace or target.sync.default_namespace) for gvk, namespace in pairs}
     feeds += _read_whole(session, modules, named)
-    places = recorded.namespaces | {place for _, place in named}
-    kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, places))
+    holds = recorded | Contents.of(ObjectRef(gvk.group, gvk.kind, place, "") for gvk, place in named)
+    kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, holds))
     return Inputs(
         sync=replace(target.sync, health=session.health_of(target.sync)),
         revision=desired.revision,
@@ -315,13 +315,32 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         kinds=kinds,
         modules=Modules(modules, view.ask, ceilings=ceilings()),
         now=now_text(),
-        problems=(*desired.problems, *warnings_of(target.source)),
-        coverage=Coverage(gather.failures_by_kind(failures), places, gather.unread(failures)),
+        problems=(*desired.problems, *warnings_of(target.source), *_lost_modules(session, asked, kinds, modules)),
+        coverage=gather.coverage_of(failures, holds.namespaces, recorded, session.discovery.unavailable),
         memory=_memory(target, desired, kinds),
         grouped=target.grouped,
         whole=desired.whole,
         served=session.namesakes(asked - kinds.keys()),
     )
+
+
+def _lost_modules(
+    session: Session,
+    asked: Iterable[GroupVersionKind],
+    kinds: Mapping[GroupVersionKind, Kind],
+    modules: Mapping[GroupVersionKind, Module],
+) -> list[Problem]:
+    """Return what keeps this from being the whole truth: modules that can't be imported, where there are custom resources that nobody else has one for.
+
+    Where *modules* aren't asked, somebody else does.
+    """
+    lost = session.modules.lost() if modules else []
+    if not any(gvk not in modules and (kind := kinds.get(gvk)) and kind.custom for gvk in asked if lost):
+        return []
+    return [
+        Problem("modules", 0, f"{each.why}; which kinds it is for isn't known", each.hint, in_source=False)
+        for each in lost
+    ]
 
 
 def _read_whole(
@@ -359,7 +378,10 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
     """Return what finds the manifests applied last of the objects that a plan updates; they tell git from drift."""
 
     async def bases(made: Plan) -> Inputs | None:
-        applied = map_at(target.parent or {}, "status").get("lastAppliedRevision", "")
+        status = map_at(target.parent or {}, "status")
+        applied = status.get("lastAppliedRevision", "")
+        if inputs.revision.is_chart and is_of_other_settings(current_of(maps_in(status.get("history"))), _helm(target)):
+            return None  # what it was rendered to then can't be told from a commit
         history = getattr(target.source, "read_at", None)
         updates = [
             change
@@ -379,6 +401,10 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
         return inputs.remembering(bases=found)
 
     return bases
+
+
+def _helm(target: Target) -> Manifest:
+    return target.sync.git.helm.told() if target.sync.git else {}
 
 
 def _manifests_at(

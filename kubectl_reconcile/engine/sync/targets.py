@@ -111,7 +111,7 @@ def require_installed(session: Session) -> None:
 
 
 async def live_sync(session: Session, name: str, namespace: str) -> Manifest:
-    """Return the live Sync *name*; without a name the only one of *namespace* that follows something.
+    """Return the live Sync *name*; without a name the only one of *namespace* that follows something, or where none does the only one.
 
     Raises:
         NotInstalled: the cluster doesn't know Syncs.
@@ -121,7 +121,7 @@ async def live_sync(session: Session, name: str, namespace: str) -> Manifest:
     """
     require_installed(session)
     if not name:
-        names = await _names(session, namespace, followed=True)
+        names = await _names(session, namespace, followed=True) or await _names(session, namespace)
         if len(names) != 1:
             raise WhichSync(namespace, names, [] if names else await syncs_seen(session, followed=True))
         name = names[0]
@@ -156,11 +156,16 @@ async def sync_target(session: Session, name: str, namespace: str) -> Target:
     """
     live, sync, git = await _following(session, name, namespace)
     source = await source_of(session, sync, git)
-    return await _target(session, sync, source, live)
+    return await target_of(session, sync, source, live)
 
 
-async def _target(session: Session, sync: Sync, source: Source, live: Manifest) -> Target:
-    """Return the target of a Sync with *source*, and with what else it is read with."""
+async def target_of(session: Session, sync: Sync, source: Source, live: Manifest) -> Target:
+    """Return the target of a Sync with *source*, and with what else it is read with.
+
+    Raises:
+        SourceError: its chart's repository can't be used.
+        ApiError: the server refuses, or doesn't answer.
+    """
     target = Target(sync, source, parent=live, reader=session.reader(), values=await values_of(session, sync))
     target.reader.chart = await chart_of(session, sync)
     return target
@@ -217,7 +222,7 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     live, sync, git = await _following(session, name, namespace)
     followed = await source_of(session, sync, git)
     source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), git.path, git.render)
-    return await _target(session, sync, await trusting(session, sync, git, source), live)
+    return await target_of(session, sync, await trusting(session, sync, git, source), live)
 
 
 async def working_tree_target(session: Session, name: str, namespace: str, folder: Path) -> Target:
@@ -230,7 +235,7 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
     live, sync, git = await _following(session, name, namespace)
     files = WorktreeSource(folder, git.path, limits=session.git_limits, render=git.render)
     source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
-    return await _target(session, sync, source, live)
+    return await target_of(session, sync, source, live)
 
 
 def watch(target: Target, callback: Callable[[], None]) -> Watch:

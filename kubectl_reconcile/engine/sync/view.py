@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
-from kubectl_reconcile.cluster.errors import ApiError, Forbidden
+from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.planning.snapshot import Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.engine.modules.purity import Sampling
+
+NOTHING: Final = Contents()
+"""A set that has no members anywhere."""
+
+
+async def without_absent(client: Client, failures: Mapping[Feed, ApiError]) -> dict[Feed, ApiError]:
+    """Return *failures* but for those to read namespaces that aren't there, as far as *client* may see that: nothing is in them.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
+    asked = sorted({feed.namespace for feed, why in failures.items() if feed.namespace and isinstance(why, Forbidden)})
+    gone = dict(zip(asked, await asyncio.gather(*(_is_absent(client, place) for place in asked)), strict=True))
+    return {feed: why for feed, why in failures.items() if not gone.get(feed.namespace)}
+
+
+async def _is_absent(client: Client, place: str) -> bool:
+    try:
+        await client.get(f"/api/v1/namespaces/{place}")
+    except NotFound:
+        return True
+    except Forbidden:
+        return False
+    return False
 
 
 class ClusterView(Protocol):
@@ -22,10 +48,11 @@ class ClusterView(Protocol):
     def selects(self, set_id: str) -> str:
         """Return the label selector by which members of this set are listed."""
 
-    async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
+    async def ensure(self, feeds: Iterable[Feed], holds: Contents = NOTHING) -> Mapping[Feed, ApiError]:
         """Bring these feeds in; return those that could not be read, and why.
 
-        What can't be read of all namespaces is read from the *places* where members may be.
+        What can't be read of all namespaces is read from those where the set *holds* members of that kind; what of these can't be read is returned as
+        a feed of that namespace. In a namespace that is gone there is nothing to read.
         """
 
     def snapshot(self) -> Snapshot:
@@ -60,20 +87,18 @@ class OneShotView(Struct):
         """Return the selector of this set alone."""
         return f"{PART_OF}={set_id}"
 
-    async def ensure(self, feeds: Iterable[Feed], places: Collection[str] = ()) -> Mapping[Feed, ApiError]:
-        """List these feeds, those that we may not list of all namespaces in each of *places*; return those that could not be read."""
+    async def ensure(self, feeds: Iterable[Feed], holds: Contents = NOTHING) -> Mapping[Feed, ApiError]:
+        """List these feeds, those that we may not list of all namespaces in each where the set *holds* members; return those that could not be read."""
         failures = await self._filled(feeds)
         refused = [
             feed
             for feed, why in failures.items()
             if isinstance(why, Forbidden) and feed.resource.namespaced and not feed.namespace
         ]
-        if not (refused and places):
-            return failures
-        narrow = {replace(feed, namespace=place): feed for feed in refused for place in places}
-        narrowed = await self._filled(narrow)
-        rest = {feed: why for feed, why in failures.items() if feed not in refused}
-        return {**rest, **{narrow[feed]: why for feed, why in narrowed.items()}}
+        places = {feed: holds.places_of(feed.resource.gvk.group_kind) for feed in refused}
+        narrow = [replace(feed, namespace=place) for feed, found in places.items() for place in sorted(found)]
+        rest = {feed: why for feed, why in failures.items() if not places.get(feed)}
+        return {**rest, **await without_absent(self.cache.client, await self._filled(narrow))}
 
     async def _filled(self, feeds: Iterable[Feed]) -> dict[Feed, ApiError]:
         wanted = list(feeds)

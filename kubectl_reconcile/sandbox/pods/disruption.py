@@ -33,7 +33,7 @@ class Disruption:
         self._request = request
 
     def partition(self, namespace: str, pod: str, peers: Sequence[str] = ()) -> None:
-        """Cut *pod* off from other pods, or from *peers* alone; probes, name service and Services still work."""
+        """Cut *pod* off from everything, Services and the daemon too, or from *peers* alone, both ways. Commands in it (``exec``, probes by one) still run."""
         uid, pods = self._find(namespace, pod)
         addresses = [pods[self._find(namespace, peer)[0]]["ip"] for peer in peers]
         self._ask("cut", uid=uid, peers=addresses, heal=False)

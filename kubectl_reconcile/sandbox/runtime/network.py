@@ -13,6 +13,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from kubectl_reconcile.sandbox.runtime import kernel
 from kubectl_reconcile.sandbox.runtime.channel import CallError
@@ -24,7 +25,10 @@ SERVICE_RANGE = "10.0.0.0/16"
 
 _FIRST = 256  # 10.200.1.0: so that no pod's address looks like the bridge's
 _PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
-_HALVES = tuple(str(half) for half in POD_RANGE.subnets(1))  # longer, so that they win over the way to all pods
+_EVERYWHERE = ("0.0.0.0/1", "128.0.0.0/1", *(str(half) for half in POD_RANGE.subnets(1)))
+"""All addresses, in parts that win over the way to all pods and the way out, being longer."""
+_FILTER = Path("/proc/sys/net/ipv4/conf/eth0/rp_filter")
+"""Whether a pod loses what comes from where it can't send to. A thread sees its own network's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +103,13 @@ class Network:
         place.close()
 
     def cut(self, place: PodNetwork, peers: Iterable[str]) -> None:
-        """Lose whatever a pod sends to *peers*, or to all pods where there are none; the bridge it still reaches.
+        """Lose whatever a pod sends to *peers* and they to it, or all that goes in and out where there are none: what comes by way of Services or of the bridge, too.
 
         Raises:
             CallError: the kernel refuses.
         """
-        targets = [f"{ip}/32" for ip in peers]
-        lines = [f"route replace {GATEWAY}/32 dev eth0"] if not targets else []
-        lines += [f"route replace blackhole {target}" for target in targets or _HALVES]
-        self._inside(place, lines)
+        targets = [f"{ip}/32" for ip in peers] or _EVERYWHERE
+        self._inside(place, [f"route replace blackhole {target}" for target in targets], "1")
 
     def repair(self, place: PodNetwork) -> None:
         """Lose nothing any more.
@@ -115,11 +117,15 @@ class Network:
         Raises:
             CallError: the kernel refuses.
         """
-        self._inside(place, ["route flush type blackhole"])
+        self._inside(place, ["route flush type blackhole"], "0")
 
-    def _inside(self, place: PodNetwork, lines: Sequence[str]) -> None:
+    def _inside(self, place: PodNetwork, lines: Sequence[str], is_filtered: str) -> None:
         def inside() -> None:
             kernel.setns(place.namespaces[0], kernel.CLONE_NEWNET)
+            try:
+                _FILTER.write_text(is_filtered)  # first: connections that are open take notice of it once routes change
+            except OSError as error:
+                raise CallError(f"the kernel refuses {_FILTER}: {error.strerror}") from error
             _ip(*lines)
 
         _in_thread(inside)

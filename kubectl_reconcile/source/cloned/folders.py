@@ -1,6 +1,7 @@
 """Folders of commits, read once: a folder's id names all that is in it, forever, so one that is known is never read again.
 
-Those used last are kept for all who follow a clone, so a new commit costs the folders that it changed.
+Those used last are kept for all who follow a clone, so a new commit costs the folders that it changed. Links that stay within a
+commit are followed.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from kubectl_reconcile.core.manifests.tree import MOST_LINK_BYTES, resolved
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, raising, too_much
@@ -70,17 +72,34 @@ _MOST_TOPS: Final = 1024
 
 
 class CommitFolders:
-    """The folders of the commit *sha* in a clone."""
+    """The folders of the commit *sha* in a clone; *bring* fetches links of a partial clone by their ids."""
 
-    def __init__(self, clone: Clone, sha: str) -> None:
-        self._clone, self._sha = clone, sha
+    def __init__(self, clone: Clone, sha: str, bring: Callable[[Iterable[str]], None] | None = None) -> None:
+        self._clone, self._sha, self._bring = clone, sha, bring
 
     def at(self, path: str) -> tuple[str, str]:
-        """Return mode and id of what is at *path*, a link's where it leads through one; both are empty where nothing is.
+        """Return mode and id of what is at *path*, through links; a link's own where it leads nowhere in the commit, and both empty where nothing is.
 
         Raises:
             SourceError: the commit can't be read from the clone.
         """
+        found = self._plain(path)
+        if found[0] != LINK_MODE:
+            return found
+        real = self.real(path)
+        there = self._plain(real) if real is not None else NOTHING
+        return found if there == NOTHING else there
+
+    def real(self, path: str) -> str | None:
+        """Return the path of what is at *path* once links are followed; None where one leads nowhere in the commit.
+
+        Raises:
+            SourceError: the commit can't be read from the clone.
+        """
+        return resolved(path, self._link_at)
+
+    def _plain(self, path: str) -> tuple[str, str]:
+        """Return the same without following links: of a path through one, what the link is."""
         found = FOLDER_MODE, self.top()
         for name in filter(None, path.split("/")):
             if found[0] in {LINK_MODE, SUBMODULE_MODE}:
@@ -89,6 +108,17 @@ class CommitFolders:
                 return NOTHING
             found = self.folder(found[1]).get(name, NOTHING)
         return found
+
+    def _link_at(self, path: str) -> str | None:
+        mode, blob = self._plain(path)
+        if mode != LINK_MODE:
+            return None
+        found = self._clone.reader.ask(blob, MOST_LINK_BYTES + 1)
+        if found is None and self._bring is not None:
+            self._bring([blob])
+            found = self._clone.reader.ask(blob, MOST_LINK_BYTES + 1)
+        text = found.data if found is not None else b""
+        return text.decode(errors="surrogateescape") if len(text) <= MOST_LINK_BYTES else ""
 
     def top(self) -> str:
         """Return the id of the commit's own folder.

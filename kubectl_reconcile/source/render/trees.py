@@ -1,4 +1,4 @@
-"""The files that an overlay or a chart may ask for: all of a commit, or all of a working tree; none beyond, and nothing through a link."""
+"""The files that an overlay or a chart may ask for: all of a commit, or all of a working tree; none beyond, whatever links there are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, LINK, EntryKind, Tree, TreeEntry
+from kubectl_reconcile.core.manifests.tree import (
+    ABSENT,
+    FOLDER,
+    LINK,
+    MOST_LINK_BYTES,
+    EntryKind,
+    Tree,
+    TreeEntry,
+    resolved,
+)
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.folders import FOLDER_MODE, LINK_MODE, SUBMODULE_MODE, CommitFolders
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -26,7 +35,7 @@ class CommitTree:
 
     def __init__(self, clone: Clone, missing: MissingFiles, sha: str) -> None:
         self._clone, self._missing, self._sha = clone, missing, sha
-        self._folders = CommitFolders(clone, sha)
+        self._folders = CommitFolders(clone, sha, missing.bring)
 
     def look(self, path: str) -> TreeEntry:
         """Return what is at *path*."""
@@ -42,7 +51,11 @@ class CommitTree:
         mode, folder = self._folders.at(path)
         if mode != FOLDER_MODE:
             return {}
-        return {name: _kind(mode) for name, (mode, _) in self._folders.folder(folder).items()}
+        below = f"{path}/" if path else ""
+        return {
+            name: self.look(f"{below}{name}").kind if mode == LINK_MODE else _kind(mode)
+            for name, (mode, _) in self._folders.folder(folder).items()
+        }
 
     def read(self, path: str) -> bytes | None:
         """Return what the file at *path* holds; None where it must be fetched first."""
@@ -94,15 +107,17 @@ class FolderTree:
         if self.look(path).kind is not EntryKind.FOLDER:
             return {}
         if path not in self._named:
-            self._named[path] = dict(self._inside(self._root / path))
+            real = resolved(path, self._link_at)
+            self._named[path] = dict(self._inside(self._root / (real or ""), f"{path}/" if path else ""))
         return self._named[path]
 
-    def _inside(self, place: Path) -> Iterator[tuple[str, EntryKind]]:
+    def _inside(self, place: Path, below: str) -> Iterator[tuple[str, EntryKind]]:
         try:
             with os.scandir(place) as entries:
                 for each in entries:
                     if each.is_symlink():
-                        yield each.name, EntryKind.LINK
+                        if (kind := self.look(f"{below}{each.name}").kind) is not EntryKind.ABSENT:
+                            yield each.name, kind
                     elif each.is_dir() and each.name.lower() != ".git":
                         yield each.name, EntryKind.FOLDER
                     elif each.is_file():
@@ -123,20 +138,27 @@ class FolderTree:
         return self._known[path]
 
     def _found(self, path: str) -> tuple[TreeEntry, bytes]:
-        place = self._root
-        for name in ["", *(name for name in path.split("/") if name)]:
-            place = place / name
-            if name.lower() == ".git":  # it may hold credentials, and is part of no commit
-                return ABSENT, b""
-            try:
-                mode = place.lstat().st_mode
-            except (OSError, ValueError):
-                return ABSENT, b""
-            if stat.S_ISLNK(mode):
-                return LINK, b""
+        real = resolved(path, self._link_at)
+        if real is None or (real != path and not self._is_there(real)):
+            return (LINK if self._is_there(path) else ABSENT), b""
+        names = [name for name in real.split("/") if name]
+        if any(name.lower() == ".git" for name in names):  # it may hold credentials, and is part of no commit
+            return ABSENT, b""
+        place = self._root.joinpath(*names)
+        try:
+            mode = place.lstat().st_mode
+        except (OSError, ValueError):
+            return ABSENT, b""
         if stat.S_ISDIR(mode):
             return FOLDER, b""
         return self._file(place) if stat.S_ISREG(mode) else (ABSENT, b"")
+
+    def _is_there(self, path: str) -> bool:
+        """Tell whether something is at *path*, a link included."""
+        return os.path.lexists(self._root / path)
+
+    def _link_at(self, path: str) -> str | None:
+        return link_text(self._root / path)
 
     def _file(self, place: Path) -> tuple[TreeEntry, bytes]:
         try:
@@ -148,6 +170,15 @@ class FolderTree:
                 return LINK, b""
             raise SourceError(SourceFault.UNREADABLE, f"{place}: {error.strerror}", "check its permissions") from None
         return TreeEntry(EntryKind.FILE, _blob_id(data)), data
+
+
+def link_text(place: Path) -> str | None:
+    """Return what a link says, nothing of one that says too much; None where no link is."""
+    try:
+        text = str(place.readlink())
+    except (OSError, ValueError):
+        return None
+    return text if len(os.fsencode(text)) <= MOST_LINK_BYTES else ""
 
 
 class EditedTree:

@@ -48,7 +48,7 @@ function Objects({path, version, home}) {
   const asked = useData(`/syncs/${path}/tree`, version, 2000);
   return found(asked, ({root, unseen}) => html`<div aria-busy=${asked.busy}>
     <${Tree} root=${root} home=${home}/>
-    ${unseen.length > 0 && html`<p class="aside">You may not list ${unseen.join(', ')}; such aren’t shown.</p>`}
+    ${unseen.length > 0 && html`<p class="aside">Can’t list ${unseen.join(', ')}; such aren’t shown.</p>`}
   </div>`);
 }
 

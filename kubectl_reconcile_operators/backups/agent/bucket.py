@@ -26,6 +26,7 @@ from obstore.store import S3Store
 from kubectl_reconcile_operators.backups.agent.folder import Folder
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, Written
 from kubectl_reconcile_operators.backups.agent.place import PlaceError
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 if TYPE_CHECKING:  # they are there for types alone
     from obstore.store import ClientConfig, RetryConfig, S3Config
@@ -131,15 +132,15 @@ class BucketFolder:
         """
         self.spool.check_room(needed)
 
-    def write(self, parts: Iterable[bytes], began: datetime, *, least: int = 0) -> Written:
-        """Write a backup, check it, send it, and compare what is there now. Its number is *least* at least.
+    def write(self, parts: Iterable[bytes], began: datetime, *, least: int = 0, of: str = "") -> Written:
+        """Write a backup, check it, send it, and compare what is there now. Its number is *least* at least; *of* says what it is of.
 
         Raises:
             DamagedError: what came isn't a whole backup, or the bucket holds something else; nothing is left of it.
             NoRoomError: this machine is full; nothing is left of it.
             PlaceError: the bucket can't be written to.
         """
-        written = self.spool.write(parts, began, least=least)
+        written = self.spool.write(parts, began, least=least, of=of)
         file = self.spool.path / written.name
         try:
             with self._told(), file.open("rb") as source:
@@ -196,13 +197,13 @@ class BucketFolder:
             answer = obstore.get(self.client, self._key(name))
         return self.spool.take(name, answer.meta["size"], self._content(answer))
 
-    def retain(self, *, keep: int, max_age_days: float, now: datetime) -> list[str]:
+    def retain(self, rule: RetentionRule, now: datetime) -> list[str]:
         """Delete the backups that are too many or too old; return their names.
 
         Raises:
             PlaceError: they can't be.
         """
-        going = self.spool.kind.names.surplus(self.names(), keep=keep, max_age_days=max_age_days, now=now)
+        going = self.spool.kind.names.surplus(self.names(), rule, now)
         with self._told():
             for name in going:
                 obstore.delete(self.client, self._key(name))

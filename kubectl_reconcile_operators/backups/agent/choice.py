@@ -51,7 +51,7 @@ def chosen(place: BackupPlace, kind: BackupKind, wanted: WantedBackup) -> tuple[
         raise _damaged(file.name, f"it has {found.size} bytes, and had {wanted.size}", names, wanted)
     if wanted.sha256 and found.sha256 != wanted.sha256:
         raise _damaged(file.name, f"its SHA-256 is {found.sha256}, and was {wanted.sha256}", names, wanted)
-    return Written(f"{place.label}/{file.name}", found.number, found.size, found.sha256), file
+    return Written(f"{place.label}/{file.name}", found.number, found.size, found.sha256, found.of), file
 
 
 def _names(place: BackupPlace) -> list[str]:

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kubectl_reconcile_operators.backups.agent.kinds import BackupKind, DamagedError, NoRoomError, Written
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 _PART = ".part"
 _MARGIN = 1 << 16
@@ -41,8 +42,8 @@ class Folder:
         if free < needed + _MARGIN:
             raise NoRoomError(f"it needs {needed} bytes, and {free} are free")
 
-    def write(self, parts: Iterable[bytes], began: datetime, *, least: int = 0) -> Written:
-        """Write a backup, check it, and give it its name. Its number is *least* at least.
+    def write(self, parts: Iterable[bytes], began: datetime, *, least: int = 0, of: str = "") -> Written:
+        """Write a backup, check it, and give it its name. Its number is *least* at least; *of* says what it is of.
 
         Raises:
             DamagedError: what came isn't a whole backup; nothing is left of it.
@@ -55,7 +56,7 @@ class Folder:
                     file.write(each)
                 file.flush()
                 os.fsync(file.fileno())
-            found = self.kind.checked(part, began)
+            found = self.kind.checked(part, began, of)
             if found.number < least:
                 raise DamagedError(f"it holds {found.number}, and should hold at least {least}")
             part.rename(self.path / found.name)
@@ -89,10 +90,10 @@ class Folder:
         """Return the file of a backup."""
         return self.path / name
 
-    def retain(self, *, keep: int, max_age_days: float, now: datetime) -> list[str]:
+    def retain(self, rule: RetentionRule, now: datetime) -> list[str]:
         """Delete the backups that are too many or too old; return their names."""
         found = (each.name for each in self.path.iterdir())
-        going = self.kind.names.surplus(found, keep=keep, max_age_days=max_age_days, now=now)
+        going = self.kind.names.surplus(found, rule, now)
         for name in going:
             (self.path / name).unlink(missing_ok=True)
         self._sync()

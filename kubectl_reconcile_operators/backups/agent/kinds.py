@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from kubectl_reconcile_operators.backups.agent.retention import BackupNames
+from kubectl_reconcile_operators.backups.retention import BackupNames
 
 
 class DamagedError(Exception):
@@ -20,12 +20,13 @@ class NoRoomError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A backup that was written and checked. *number* is that of its name; *sha256* is of the file as it is."""
+    """A backup that was written and checked. *number* and *of* are those of its name; *sha256* is of the file as it is."""
 
     name: str
     number: int
     size: int
     sha256: str
+    of: str = ""
 
 
 class BackupKind(Protocol):
@@ -35,8 +36,8 @@ class BackupKind(Protocol):
     def names(self) -> BackupNames:
         """Return how they are called."""
 
-    def checked(self, file: Path, began: datetime) -> Written:
-        """Return what a file holds, having checked all of it; it isn't renamed.
+    def checked(self, file: Path, began: datetime, of: str = "") -> Written:
+        """Return what a file holds, having checked all of it; it isn't renamed. *of* is what it is of, where it doesn't say so itself.
 
         Raises:
             DamagedError: it isn't a whole backup.

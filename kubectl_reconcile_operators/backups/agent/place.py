@@ -10,6 +10,7 @@ from typing import Protocol
 
 from kubectl_reconcile_operators.backups.agent.folder import Folder
 from kubectl_reconcile_operators.backups.agent.kinds import BackupKind, Written
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 _SPOOL = "passing"
 
@@ -32,7 +33,7 @@ class BackupPlace(Protocol):
     def check_room(self, needed: int) -> None:
         """Refuse to begin where so many bytes don't fit."""
 
-    def write(self, parts: Iterable[bytes], began: datetime, *, least: int = 0) -> Written:
+    def write(self, parts: Iterable[bytes], began: datetime, *, least: int = 0, of: str = "") -> Written:
         """Write a backup and check it; nothing is left of one that isn't whole."""
 
     def names(self) -> list[str]:
@@ -41,7 +42,7 @@ class BackupPlace(Protocol):
     def fetched(self, name: str) -> Path:
         """Return the file of a backup, on this machine."""
 
-    def retain(self, *, keep: int, max_age_days: float, now: datetime) -> list[str]:
+    def retain(self, rule: RetentionRule, now: datetime) -> list[str]:
         """Delete the backups that are too many or too old; return their names."""
 
     def sweep(self, older_than_s: float) -> None:

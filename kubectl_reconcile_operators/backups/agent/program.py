@@ -13,7 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from kubectl_reconcile_operators.backups.agent.kinds import Written
 from kubectl_reconcile_operators.backups.agent.place import BackupPlace, PlaceError
+from kubectl_reconcile_operators.backups.retention import BackupNames, RetentionRule
 
 _MESSAGE_MAX = 3000
 
@@ -62,13 +64,27 @@ def add_retention_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", type=int, default=0, help="how many backups stay; 0 is all")
     parser.add_argument("--max-age-days", type=float, default=0, help="how old they get; 0 is without limit")
     parser.add_argument(
+        "--ours",
+        action="append",
+        default=[],
+        help="a backup that doesn't say what it is of, and is of the same as this one",
+    )
+    parser.add_argument(
         "--stale-after", type=float, default=3600.0, help="seconds after which nobody still writes a file"
     )
 
 
-def retained(given: argparse.Namespace, place: BackupPlace, now: datetime) -> tuple[list[str], str]:
-    """Delete what is more than the arguments keep; return what went, and why something stayed that should have gone: no reason to doubt the new backup."""
+def retained(
+    given: argparse.Namespace, place: BackupPlace, names: BackupNames, written: Written, now: datetime
+) -> tuple[list[str], str]:
+    """Delete what is more than the arguments keep, of what *written* is of; return what went, and what is to be known besides: no reason to doubt the new backup."""
+    rule = RetentionRule(given.keep, given.max_age_days, written.of, frozenset(given.ours))
     try:
-        return place.retain(keep=given.keep, max_age_days=given.max_age_days, now=now), ""
+        gone = place.retain(rule, now)
+        others = names.strangers(place.names(), rule)
     except (PlaceError, OSError) as error:
         return [], f"old backups couldn't be deleted: {error}"
+    if not others:
+        return gone, ""
+    text = f"{len(others)} earlier backups here are of something else that had this name, or nobody knows of what, and stay: the last one is {others[-1]}"
+    return gone, text

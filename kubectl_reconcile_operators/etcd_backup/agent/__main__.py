@@ -8,6 +8,7 @@ Exit status: 0 a snapshot was written and checked, 1 it wasn't; the last line sa
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import sys
 import time
@@ -37,6 +38,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--endpoint", action="append", required=True, help="address of a member; may be repeated")
     add_place_arguments(parser)
     add_retention_arguments(parser)
+    parser.add_argument(
+        "--created-as", default="", help="what tells the cluster from others that had its name before it"
+    )
     parser.add_argument("--certificates", default="", help="folder with ca.crt, tls.crt and tls.key")
     add_program_arguments(parser)
     return run(_made, parser.parse_args(arguments), {})
@@ -57,8 +61,8 @@ def _made(given: argparse.Namespace) -> dict[str, Any]:
     members, silent = Gateway(given.endpoint, tls).members()
     if not members:
         raise FailureError("NoMember", f"no member answers: {'; '.join(silent)}")
-    written, member = _snapshot(folder, Gateway(given.endpoint, tls), members, began)
-    gone, stayed = retained(given, folder, began)
+    written, member = _snapshot(folder, Gateway(given.endpoint, tls), members, began, given.created_as)
+    gone, stayed = retained(given, folder, SNAPSHOTS.names, written, began)
     notes = [stayed] if stayed else []
     notes += [] if member.is_sure else ["no majority confirmed that this is all that was acknowledged"]
     notes += [f"silent: {'; '.join(silent)}"] if silent else []
@@ -75,8 +79,14 @@ def _made(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _of(member: AnsweringMember, created_as: str) -> str:
+    """Return what tells a cluster from others, those that had its name before it among them: these may have the same id."""
+    cluster = f"{member.cluster:x}" if member.cluster else ""
+    return hashlib.sha256(f"{cluster} {created_as}".encode()).hexdigest()[:16] if created_as else cluster
+
+
 def _snapshot(
-    folder: BackupPlace, etcd: Gateway, members: Sequence[AnsweringMember], began: datetime
+    folder: BackupPlace, etcd: Gateway, members: Sequence[AnsweringMember], began: datetime, created_as: str
 ) -> tuple[Written, AnsweringMember]:
     """Return what was written, and who it came from: the first member whose snapshot is whole.
 
@@ -87,7 +97,9 @@ def _snapshot(
     for member in members:
         try:
             folder.check_room(member.size)
-            written = folder.write(etcd.snapshot(member.endpoint), began, least=member.revision)
+            written = folder.write(
+                etcd.snapshot(member.endpoint), began, least=member.revision, of=_of(member, created_as)
+            )
         except NoRoomError as error:
             hint = "make the volume larger, or keep fewer backups (backupPolicy.maxBackups)"
             raise FailureError("NoRoom", f"{error} (hint: {hint})") from error

@@ -36,6 +36,7 @@ class AnsweringMember:
     size: int
     is_leader: bool
     is_learner: bool = False
+    cluster: int = 0
     is_sure: bool = False
 
 
@@ -67,6 +68,7 @@ class Gateway:
             size=int(status.get("dbSize") or 0),
             is_leader=status.get("leader") == header.get("member_id"),
             is_learner=bool(status.get("isLearner")),
+            cluster=int(header.get("cluster_id") or 0),
         )
         try:  # a read that a majority confirms; that there is no key of this name doesn't matter
             read = self._ask(endpoint, "/v3/kv/range", {"key": "AA==", "count_only": True})

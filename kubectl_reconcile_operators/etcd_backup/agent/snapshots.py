@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, Written
-from kubectl_reconcile_operators.backups.agent.retention import BackupNames
+from kubectl_reconcile_operators.backups.retention import SNAPSHOT_NAMES
 from kubectl_reconcile_operators.etcd_backup.agent.database import DIGEST_SIZE, check_size, revision_of
 
 _AT_ONCE = 1 << 20
@@ -17,9 +17,9 @@ _AT_ONCE = 1 << 20
 class EtcdSnapshots:
     """The kind of backup that an EtcdBackup makes."""
 
-    names = BackupNames("r", ".db")
+    names = SNAPSHOT_NAMES
 
-    def checked(self, file: Path, began: datetime) -> Written:
+    def checked(self, file: Path, began: datetime, of: str = "") -> Written:
         """Return what a file holds, having checked size, digest and database; it isn't renamed.
 
         Raises:
@@ -39,7 +39,7 @@ class EtcdSnapshots:
             if content.digest() != digest:
                 raise DamagedError("its digest doesn't match its content")
             revision = revision_of(data)
-        return Written(self.names.name_of(began.astimezone(UTC), revision), revision, size, whole.hexdigest())
+        return Written(self.names.name_of(began.astimezone(UTC), revision, of), revision, size, whole.hexdigest(), of)
 
 
 SNAPSHOTS = EtcdSnapshots()

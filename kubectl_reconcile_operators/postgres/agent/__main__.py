@@ -70,7 +70,7 @@ def _kept(given: argparse.Namespace) -> dict[str, Any]:
         except NoRoomError as error:
             hint = "make it larger, or keep fewer by .spec.backup.retain"
             raise FailureError("NoRoom", f"{error} (hint: {hint})") from error
-        _, note = retained(given, place, now)
+        _, note = retained(given, place, COPIES.names, written, now)
     finally:
         shutil.rmtree(given.copy, ignore_errors=True)
     found = {

@@ -1,7 +1,7 @@
 """Copies of a server as one file each: a tar, compressed, of what ``pg_basebackup`` has written.
 
 The copy brings a list of its files with their SHA-256 (``backup_manifest``), by which the whole file is checked: what is missing, other than listed, or listed nowhere (the log aside, which the copy
-needs and the list leaves out) makes it no backup. A backup is called by the timeline that it is of, as in ``20261123T030000Z-t1.tar.gz``.
+needs and the list leaves out) makes it no backup. A backup is called by the timeline and the system that it is of, as in ``20261123T030000Z-t1-7312345678901234567.tar.gz``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import sys
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -18,12 +19,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, Written
-from kubectl_reconcile_operators.backups.agent.retention import BackupNames
+from kubectl_reconcile_operators.backups.retention import COPY_NAMES
 
 _AT_ONCE, _BLOCK = 1 << 20, 512
 _GZIP = 31
 """What zlib calls gzip's format, with the largest window."""
-_LIST, _LOG, _VERSION = "backup_manifest", "pg_wal/", "PG_VERSION"
+_LIST, _LOG, _VERSION, _CONTROL = "backup_manifest", "pg_wal/", "PG_VERSION", "global/pg_control"
+_SYSTEM = 8
+"""A server's control file begins with the identifier of its system, in so many bytes, as the machine has them."""
 _LIST_MAX = 1 << 28
 
 
@@ -62,11 +65,12 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class CopyContent:
-    """What is in a file: all files of the copy, its list of them, and the major version that has written it."""
+    """What is in a file: all files of the copy, its list of them, the major version that has written it, and the identifier of the system that it is of, empty where it has none."""
 
     files: Mapping[str, ListedFile]
     listed: Mapping[str, Any]
     major: str
+    system: str = ""
 
     def check(self) -> None:
         """Hold the files against the list.
@@ -99,9 +103,9 @@ class CopyContent:
 class PostgresCopies:
     """The kind of backup that a MyDatabase makes."""
 
-    names = BackupNames("t", ".tar.gz")
+    names = COPY_NAMES
 
-    def checked(self, file: Path, began: datetime) -> Written:
+    def checked(self, file: Path, began: datetime, of: str = "") -> Written:
         """Return what a file holds, having read all of it and held it against its own list; it isn't renamed.
 
         Raises:
@@ -111,8 +115,9 @@ class PostgresCopies:
         content.check()
         with file.open("rb") as source:
             digest = hashlib.file_digest(source, "sha256").hexdigest()
-        timeline = content.timeline
-        return Written(self.names.name_of(began, timeline), timeline, file.stat().st_size, digest)
+        timeline, system = content.timeline, content.system or of
+        name = self.names.name_of(began, timeline, system)
+        return Written(name, timeline, file.stat().st_size, digest, system)
 
 
 COPIES = PostgresCopies()
@@ -145,8 +150,17 @@ def content_of(file: Path) -> CopyContent:
     except ValueError as error:
         raise DamagedError("it isn't a copy that pg_basebackup made") from error
     return CopyContent(
-        files, listed if isinstance(listed, Mapping) else {}, kept.get(_VERSION, b"").decode(errors="replace").strip()
+        files,
+        listed if isinstance(listed, Mapping) else {},
+        kept.get(_VERSION, b"").decode(errors="replace").strip(),
+        _system_in(kept.get(_CONTROL, b"")),
     )
+
+
+def _system_in(control: bytes) -> str:
+    """Return the identifier of the system that a control file is of, empty where it is none."""
+    found = int.from_bytes(control[:_SYSTEM], sys.byteorder) if len(control) >= _SYSTEM else 0
+    return str(found) if found else ""
 
 
 def _read(content: IO[bytes], name: str) -> tuple[ListedFile, dict[str, bytes]]:
@@ -154,7 +168,7 @@ def _read(content: IO[bytes], name: str) -> tuple[ListedFile, dict[str, bytes]]:
     while some := content.read(_AT_ONCE):
         digest.update(some)
         size += len(some)
-        if name in {_LIST, _VERSION} and size <= _LIST_MAX:
+        if name in {_LIST, _VERSION, _CONTROL} and size <= _LIST_MAX:
             kept += some
     return ListedFile(size, digest.hexdigest()), {name: bytes(kept)} if kept else {}
 

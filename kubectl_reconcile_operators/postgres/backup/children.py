@@ -9,11 +9,12 @@ Pure: values in, manifests out.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubectl_reconcile.module_api import Context, Manifest, restricted_container, restricted_pod, slot_suffix
-from kubectl_reconcile_operators.backups.runs import BackupWords
+from kubectl_reconcile_operators.backups.retention import COPY_NAMES
+from kubectl_reconcile_operators.backups.runs import BackupRun, BackupWords, unnamed
 from kubectl_reconcile_operators.backups.s3 import s3_environment
 from kubectl_reconcile_operators.postgres.backup.spec import TARGET_FIELD, BackupWish
 from kubectl_reconcile_operators.postgres.spec import REPLICATOR, MyDatabaseSpec, secret_of
@@ -55,9 +56,16 @@ def wished_name(ctx: Context, wish: str) -> str:
 
 
 def backup_job(
-    spec: MyDatabaseSpec, wanted: BackupWish, ctx: Context, name: str, source: str, *, slot: str
+    spec: MyDatabaseSpec,
+    wanted: BackupWish,
+    ctx: Context,
+    name: str,
+    source: str,
+    runs: Iterable[BackupRun],
+    *,
+    slot: str,
 ) -> Manifest:
-    """Return the Job *name*, which copies the server at *source*, as PostgreSQL names one to connect to; *slot* is what it is for, empty where that is no slot."""
+    """Return the Job *name*, which copies the server at *source*, as PostgreSQL names one to connect to; *slot* is what it is for, empty where that is no slot. *runs* are those before."""
     pod = {
         **pod_basics(),
         "volumes": [*wanted.target.volumes(ctx), {"name": "tmp", "emptyDir": {}}],
@@ -70,7 +78,7 @@ def backup_job(
         "containers": [
             job_container(
                 "keep", wanted.image, wanted.resources, mounts=wanted.target.mounts(), command=["python", "-m", AGENT],
-                args=_kept_by(wanted, ctx), env=[_ATTEMPT, *(s3_environment(wanted.target.s3) if wanted.target.s3 else ())],
+                args=_kept_by(wanted, ctx, runs), env=[_ATTEMPT, *(s3_environment(wanted.target.s3) if wanted.target.s3 else ())],
             )
         ],
     }  # fmt: skip
@@ -99,7 +107,7 @@ def _copies(wanted: BackupWish, ctx: Context) -> str:
     return _WORK if wanted.target.s3 else wanted.target.folder(ctx)
 
 
-def _kept_by(wanted: BackupWish, ctx: Context) -> list[str]:
+def _kept_by(wanted: BackupWish, ctx: Context, runs: Iterable[BackupRun]) -> list[str]:
     return [
         "keep",
         f"--copy={_copies(wanted, ctx)}/$(ATTEMPT).copy",
@@ -107,6 +115,7 @@ def _kept_by(wanted: BackupWish, ctx: Context) -> list[str]:
         f"--keep={wanted.retain.count}",
         f"--max-age-days={wanted.retain.days:g}",
         f"--stale-after={wanted.deadline_seconds}",
+        *(f"--ours={each}" for each in unnamed(runs, COPY_NAMES)),
     ]
 
 

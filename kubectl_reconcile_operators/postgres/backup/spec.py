@@ -19,7 +19,7 @@ DAY_S = 86_400
 BACKUP_FIELD, TARGET_FIELD = ".spec.backup", ".spec.backup.target"
 FROM_FIELD = ".spec.bootstrap.fromBackup"
 _AGE = re.compile(r"([1-9][0-9]{0,5})([hd])")
-_FILE = re.compile(r"\d{8}T\d{6}Z-t\d{1,19}\.tar\.gz")
+_FILE = re.compile(r"\d{8}T\d{6}Z-t\d{1,19}(-[0-9a-z]{1,20})?\.tar\.gz")
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 

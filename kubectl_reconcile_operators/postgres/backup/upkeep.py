@@ -19,6 +19,7 @@ from kubectl_reconcile_operators.postgres.backup.spec import TARGET_FIELD, Backu
 from kubectl_reconcile_operators.postgres.children import source_at
 from kubectl_reconcile_operators.postgres.situation import DatabaseState
 from kubectl_reconcile_operators.postgres.spec import REPLICATOR, MyDatabaseSpec
+from kubectl_reconcile_operators.volumes import CLAIM
 
 BACKUP_NOW = "example.com/backup-now"
 """On a MyDatabase: asks for a backup besides those of the schedule, once for each text."""
@@ -67,9 +68,9 @@ def backups_of(spec: MyDatabaseSpec, s: DatabaseState, cr: Manifest, owned: Owne
     begun: tuple[Manifest, ...] = ()
     at_rest = obstacle is None and all(run.progress.has_ended for run in runs)
     if asked and not answered and at_rest:
-        begun = (backup_job(spec, wanted, ctx, wished_name(ctx, asked), _source(s, ctx), slot=""),)
+        begun = (backup_job(spec, wanted, ctx, wished_name(ctx, asked), _source(s, ctx), runs, slot=""),)
     elif what.begin:
-        begun = (backup_job(spec, wanted, ctx, job_name(ctx, what.slot), _source(s, ctx), slot=what.slot),)
+        begun = (backup_job(spec, wanted, ctx, job_name(ctx, what.slot), _source(s, ctx), runs, slot=what.slot),)
     return BackupRound(
         (*left, *jobs, *begun),
         _status(cr, wanted, runs, what) | ({"backupAnswered": answered} if answered else {}),
@@ -91,21 +92,12 @@ def _is_outdated(run: BackupRun, runs: Sequence[BackupRun]) -> bool:
 
 
 def _claim_left(cr: Manifest, owned: Owned, ctx: Context) -> Iterator[Manifest]:
-    """Yield the claim that backups are on which is made here; it stays, also where the spec has no backups any more."""
-    if owned.get("PersistentVolumeClaim", ctx.name("backups")) is not None:
-        yield named("v1", "PersistentVolumeClaim", ctx.name("backups"))
+    """Yield the claim that backups are on which is made here, or was by an earlier MyDatabase of the name; it stays as it is, also where the spec has no backups any more."""
+    found = owned.known(CLAIM, ctx.name("backups"))
+    if found is not None and ctx.sees(found):
+        yield named("v1", CLAIM, ctx.name("backups"))
     elif (made := backup_claim(map_at(cr, "spec", "backup", "target"), ctx)) is not None:
         yield made
-
-
-def claim_that_stays(owned: Owned, ctx: Context) -> Iterator[Manifest]:
-    """Yield the claim that backups are on which was made here, as it is."""
-    found = owned.get("PersistentVolumeClaim", ctx.name("backups"))
-    if found is not None:
-        names = ("accessModes", "resources", "storageClassName", "volumeMode")
-        spec = {name: found["spec"][name] for name in names if name in found["spec"]}
-        metadata = {"name": ctx.name("backups"), "labels": ctx.labels()}
-        yield {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
 def _hinted(wanted: BackupWish, run: BackupRun) -> BackupRun:

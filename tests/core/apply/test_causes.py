@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
-from kubectl_reconcile.core.apply.replace import advice_of, loss_of
-from kubectl_reconcile.core.objects import ObjectRef, Problem
-from kubectl_reconcile.core.planning.plan import Hold
+from kubectl_reconcile.core.apply.replace import advice_of, advice_on, loss_of
+from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
+from kubectl_reconcile.core.planning.plan import Change, Hold, Op
+from kubectl_reconcile.core.ssa.verdict import FieldChange, Reason
 
 
 def maps(*names: str) -> list[ObjectRef]:
@@ -91,6 +92,24 @@ def test_a_hold_names_what_is_held():
     assert causes.of_hold(Hold("EmptySource", "every member would be deleted", tuple(maps(*"abcd")))) == (
         "every member would be deleted: ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c and 1 more"
     )
+
+
+STORAGE = FieldPath.fields("spec", "resources", "requests", "storage")
+
+
+def resized(live, wanted, path=STORAGE):
+    """A claim that the server won't change in place."""
+    before, intent = (
+        {**kind("v1", "PersistentVolumeClaim"), "spec": {"resources": {"requests": {"storage": size}}}}
+        for size in (live, wanted)
+    )
+    change = FieldChange(path, "replace", live, wanted, Reason.DRIFT)
+    return Change(ObjectRef("", "PersistentVolumeClaim", "shop", "a"), Op.UPDATE, before=before, intent=intent, fields=(change,))  # fmt: skip
+
+
+def test_a_claim_that_was_grown_by_hand_is_to_be_grown_in_the_source():
+    assert advice_on(resized("2Gi", "1Gi")).startswith("a claim can't shrink, and this one has 2Gi in the cluster")
+    assert "undo the change in the source" in advice_on(resized("1Gi", "1Gi", FieldPath.fields("spec", "volumeName")))
 
 
 def kind(api_version: str, name: str, **spec) -> dict:

@@ -114,6 +114,26 @@ PROBLEMS = {
         "apiVersion: v1\nkind: A\nmetadata:\n  name: 12\n",
         ':4: metadata.name is a number, not text (hint: quote it: "12")',
     ),
+    "a word that YAML takes for true": (
+        "apiVersion: v1\nkind: A\nmetadata:\n  name: y\n",
+        ':4: metadata.name is a boolean, not text (hint: quote it: "y")',
+    ),
+    "a word that YAML takes for false, in braces": (
+        "apiVersion: v1\nkind: A\nmetadata: {namespace: No, name: a}\n",
+        ':3: metadata.namespace is a boolean, not text (hint: quote it: "No")',
+    ),
+    "a number that means another one": (
+        "apiVersion: v1\nkind: A\nmetadata:\n  name: 0123 # the first\n",
+        ':4: metadata.name is a number, not text (hint: quote it: "0123")',
+    ),
+    "a name that an anchor gives": (
+        "apiVersion: v1\nkind: A\nx: &it true\nmetadata:\n  name: *it\n",
+        ':5: metadata.name is a boolean, not text (hint: quote it: "true")',
+    ),
+    "a name in JSON": (
+        '{"apiVersion": "v1", "kind": "A", "metadata": {"name": true}}',
+        'metadata.name is a boolean, not text (hint: quote it: "true")',
+    ),
     "capitals in a name": (with_metadata(name="Web"), ':5: metadata.name "Web" isn\'t a DNS name'),
     "a slash in a name": (with_metadata(name="a/b"), ':5: metadata.name "a/b" can\'t be part of a URL'),
     "dots for a name": (with_metadata(name=".."), "can't be part of a URL"),
@@ -123,7 +143,10 @@ PROBLEMS = {
         GOOD + "  labels:\n    a: x\n    enabled: true\n",
         'apps/x.yaml:7: label "enabled" is a boolean, not text (hint: quote it: "true")',
     ),
-    "a label that is a number": (GOOD + "  labels: {version: 1.10}\n", 'label "version" is a number, not text'),
+    "a label that is a number": (
+        GOOD + "  labels: {version: 1.10}\n",
+        'label "version" is a number, not text (hint: quote it: "1.10")',
+    ),
     "a label that is null": (GOOD + "  labels: {a: }\n", ':5: label "a" is null, not text (hint: quote it: "")'),
     "an annotation that is a map": (GOOD + "  annotations:\n    a: {b: c}\n", ':6: annotation "a" is a map, not text'),
     "labels that are a list": (GOOD + "  labels: [a]\n", ":5: metadata.labels is a list, not a map of text to text"),

@@ -445,6 +445,23 @@ def test_a_key_that_is_no_text_is_read_as_kubectl_reads_it_with_one_warning_a_do
     assert not any(problem.is_error for problem in problems)
 
 
+SECRET = b"kind: Secret\nstringData:\n  note: |\n    a\n  1: hunter2\n"
+BESIDE_A_SECRET = {
+    "before it": b"yes: 2\n---\n" + SECRET,
+    "after it": SECRET + b"---\nyes: 2\n",
+    "after it, with a comment": SECRET + b"--- # plain\nyes: 2\n",
+    "after it, where other characters end lines as well": 'kind: Secret\nnote: "\u2028\u2028\u0085"\n1: hunter2\n---\nyes: 2\n'.encode(),
+}
+
+
+@pytest.mark.parametrize("data", BESIDE_A_SECRET.values(), ids=BESIDE_A_SECRET)
+def test_what_is_beside_a_secret_in_a_file_is_told_and_nothing_of_the_secret(data):
+    _, problems = read(data, "x.yaml")
+    told = [str(problem) for problem in problems]
+    assert any('key yes isn\'t text and is read as "true"' in each for each in told)
+    assert any("key *** isn't text" in each for each in told)
+
+
 def test_warnings_alone_end_no_reading():
     documents, problems = read(b"---\n".join([b"1: a\n"] * 300), "x.yaml")
     assert len(documents) == 300

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubectl_reconcile.core.annotations import ACTIONS, APPROVE_ACTIONS, APPROVED_ACTIONS
+from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, approving, is_approved, unmet
 from kubectl_reconcile.core.module.api import Observation, module
 from kubectl_reconcile.core.module.inputs import Reads, Select
@@ -221,6 +223,23 @@ def test_what_needs_approval_is_held_and_the_rest_waits():
         (False, "risky-1, which needs approval"),
     ]
     assert not list(made.waves())
+
+
+def awaiting(made):
+    status = made.outcomes.statuses[0].after["status"] if made.outcomes.statuses else {}
+    found = [each for each in status.get("conditions", ()) if each["type"] == "AwaitingApproval"]
+    return [(each["status"], each["message"]) for each in found]
+
+
+def test_what_waits_for_a_person_is_said_on_the_custom_resource_and_taken_back_once_it_may_run():
+    made = plan(acting(RISKY, STEP), cache(), observed=Observation())
+    said = "break it (risky-1) waits for approval: kubectl reconcile approve cache.example.com/web -n shop"
+    assert awaiting(made) == [("True", said)]
+    status = made.outcomes.statuses[0].after["status"]
+    assert HealthRules().judge({**cache(), "status": status}) == Health(HealthStatus.CURRENT, said)
+    approved = cache(status=status, **{APPROVE_ACTIONS: "risk"})
+    assert awaiting(plan(acting(RISKY, STEP), approved, observed=Observation())) == [("False", "")]
+    assert awaiting(plan(acting(STEP), cache(), observed=Observation())) == []
 
 
 APPROVALS = {

@@ -79,3 +79,25 @@ def test_built_in_kinds_have_their_phase_and_others_are_workloads_or_custom():
     assert kind("apps/v1", "Deployment").phase is Phase.WORKLOAD
     assert kind("example.com/v1", "Widget", custom=True).phase is Phase.CUSTOM
     assert kind("v1", "Namespace").phase < kind("v1", "ConfigMap").phase <= Phase.WORKLOAD
+
+
+RBAC = "rbac.authorization.k8s.io/v1"
+ORDER = {
+    "an account before the Secret with its token": (kind("v1", "ServiceAccount"), kind("v1", "Secret")),
+    "a Role before its RoleBinding": (kind(RBAC, "Role"), kind(RBAC, "RoleBinding")),
+    "a ClusterRole before its binding": (kind(RBAC, "ClusterRole"), kind(RBAC, "ClusterRoleBinding")),
+    "a ClusterRole before a RoleBinding of it": (kind(RBAC, "ClusterRole"), kind(RBAC, "RoleBinding")),
+    "limits before claims": (kind("v1", "LimitRange"), kind("v1", "PersistentVolumeClaim")),
+    "a volume before the claim that would have another made": (kind("v1", "PersistentVolume"), kind("v1", "PersistentVolumeClaim")),
+    "a storage class before claims": (kind("storage.k8s.io/v1", "StorageClass"), kind("v1", "PersistentVolumeClaim")),
+    "a priority class before pods": (kind("scheduling.k8s.io/v1", "PriorityClass"), kind("v1", "Pod")),
+    "network policies before pods": (kind("networking.k8s.io/v1", "NetworkPolicy"), kind("v1", "Pod")),
+    "Services before pods, which are told of them": (kind("v1", "Service"), kind("apps/v1", "Deployment")),
+    "disruption budgets before pods": (kind("policy/v1", "PodDisruptionBudget"), kind("apps/v1", "StatefulSet")),
+    "an ingress class before Ingresses": (kind("networking.k8s.io/v1", "IngressClass"), kind("networking.k8s.io/v1", "Ingress")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "then"), ORDER.values(), ids=ORDER)
+def test_within_a_step_kinds_are_written_as_other_tools_write_them(first, then):
+    assert first.phase < then.phase

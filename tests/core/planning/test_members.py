@@ -58,6 +58,52 @@ def test_what_is_asked_for_twice_is_told_at_the_second_and_neither_written_nor_d
     assert [change.ref.name for change in made.changes] == ["other"]
 
 
+def noted_by_helm(manifest, **noted):
+    names = {f"helm.sh/{name.replace('_', '-')}": text for name, text in noted.items()}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": names}}
+
+
+HOOK_AND_MEMBER = {
+    "the hook first": (lambda hook, plain: [hook, plain], "a.yaml"),
+    "the member first": (lambda hook, plain: [plain, hook], "b.yaml"),
+}
+
+
+@pytest.mark.parametrize(("order", "told"), HOOK_AND_MEMBER.values(), ids=HOOK_AND_MEMBER)
+def test_of_a_hook_and_a_member_of_one_name_the_member_is_applied_where_the_hook_would_be(order, told):
+    hook = noted_by_helm(sized("ExternalName"), hook="pre-install,pre-upgrade")
+    made = plan([*order(hook, sized("ClusterIP")), service("other")])
+    change = only(made)
+    assert (change.op, change.after["spec"]["type"]) == (Op.CREATE, "ClusterIP")
+    assert change.gate.wave < only(made, "other").gate.wave
+    assert [(each.path, each.severity) for each in made.problems] == [(told, Severity.WARNING)]
+
+
+def test_a_hook_after_all_else_takes_no_member_of_its_name_along():
+    made = plan([sized("ClusterIP"), noted_by_helm(sized("ExternalName"), hook="post-install"), service("other")])
+    assert only(made).gate.wave == only(made, "other").gate.wave
+
+
+def test_a_hook_that_never_runs_here_leaves_the_member_of_its_name_alone():
+    made = plan([noted_by_helm(service(), hook="pre-delete"), sized("ClusterIP")], [live(sized("ExternalName"))])
+    assert (only(made).op, only(made).provenance.file) == (Op.UPDATE, "b.yaml")
+    assert not [each for each in made.problems if "is also in" in each.message]
+
+
+def test_a_hook_that_never_runs_here_is_never_deleted_either():
+    assert (
+        plan([noted_by_helm(service(), hook="pre-delete"), service("other")], [live(service())]).changes[0].ref.name
+        != "web"
+    )
+
+
+def test_a_job_that_runs_and_a_member_of_its_name_are_both_left_alone():
+    job = service("load", "batch/v1/Job")
+    made = plan([noted_by_helm(job, hook="pre-install"), job, service("other")])
+    assert [change.ref.name for change in made.changes] == ["other"]
+    assert [each.severity for each in made.problems if "is also in" in each.message] == [Severity.ERROR]
+
+
 def test_an_object_of_a_kind_that_is_not_known_is_not_deleted_by_that():
     unknown = {gvk: kind for gvk, kind in KINDS.items() if gvk.kind != "Job"}
     newer = service("load", "batch/v2/Job")
@@ -111,7 +157,10 @@ MOVE = "to move it here, annotate it with reconcile.dev/moved-from: {}, or remov
 def test_an_object_of_another_set_is_left_alone_and_told_how_to_move_it():
     change = only(plan([sized("x")], [live(sized("y"), set_id=OTHER_ID)]))
     assert (change.op, change.provenance.foreign) == (Op.UPDATE, OTHER_ID)
-    assert change.gate.blocked == f"it belongs to {FOREIGN}; {MOVE.format('NAMESPACE/NAME')}"
+    assert change.gate.blocked == (
+        f"it belongs to {FOREIGN}, whose Sync isn't seen; if that was renamed or is gone, "
+        f"annotate this object with reconcile.dev/moved-from, or this Sync with reconcile.dev/members-from: {OTHER_ID}"
+    )
     known_sync = only(plan([sized("x")], [live(sized("y"), set_id=OTHER_ID)], sets={OTHER_ID: OTHER.ref}))
     assert known_sync.gate.blocked == f"it belongs to Sync shop/other; {MOVE.format('shop/other')}"
 
@@ -611,3 +660,42 @@ def test_a_later_wave_waits_for_no_job_that_has_run_and_is_gone():
 def test_a_job_that_is_there_still_is_judged_as_any_other_object():
     made = plan([passing()], [live(service("load", "batch/v1/Job"))], settled=True, kinds=LENIENT)
     assert only(made, "load").op is Op.UPDATE
+
+
+def test_what_is_asked_for_and_being_deleted_is_never_as_it_should_be():
+    going = live(service())
+    going["metadata"]["deletionTimestamp"] = NOW
+    change = only(plan([service()], [going]))
+    assert change.gate.blocked == "it is being deleted; it will be recreated once it is gone"
+    assert not change.is_quiet
+    assert change.provenance.file == "a.yaml"
+    assert only(plan([service()], [live(service())])).is_quiet
+
+
+def hint_for(api_version, served=(), unavailable=()):
+    made = plan(
+        [service("odd", f"{api_version}/Thing")],
+        served=frozenset(GroupVersionKind.parse(each, "Thing") for each in served),
+        unavailable=dict(unavailable),
+    )
+    return made.problems[0].hint
+
+
+def test_a_kind_whose_server_is_down_is_told_as_such_and_not_by_others_of_its_name():
+    down = {"metrics.example.com/v1": "the server behind this API group doesn't answer"}
+    assert hint_for("metrics.example.com/v1", ["other.org/v1"], down.items()) == (
+        "the server behind this API group doesn't answer; see kubectl get apiservice v1.metrics.example.com"
+    )
+
+
+NAMESAKES = {
+    "another version": ("a.example.com/v1beta1", "a.example.com/v1", "the cluster serves it as a.example.com/v1"),
+    "another group of the same people": ("a.example.com/v1", "b.example.com/v1", "the cluster serves Thing as b.example.com/v1"),
+    "a group of Kubernetes' own": ("extensions/v1beta1", "networking.k8s.io/v1", "the cluster serves Thing as networking.k8s.io/v1"),
+    "a group of somebody else": ("a.example.com/v1", "b.other.org/v1", "apply its CRD first, or correct apiVersion"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "served", "hint"), NAMESAKES.values(), ids=NAMESAKES)
+def test_a_kind_that_isnt_served_is_told_by_those_that_may_be_meant(asked, served, hint):
+    assert hint_for(asked, [served]).startswith(hint)

@@ -1,5 +1,7 @@
 """How a module is asked: what it is shown, and what is said and kept where it gives no outcome."""
 
+import json
+
 import pytest
 
 from kubectl_reconcile.core.module.api import Observation, UnloadedModule, module
@@ -32,6 +34,26 @@ def breaking(*_):
     raise KeyError("size")
 
 
+BREAKS_AT = breaking.__code__.co_firstlineno + 1
+
+
+def misusing(*_):
+    return {}[json.loads('"colour"')]
+
+
+def reading(*_):
+    return json.loads("{")
+
+
+CRASHES = {"its own line": misusing, "the line that calls what isn't its own": reading}
+
+
+@pytest.mark.parametrize("crash", CRASHES.values(), ids=CRASHES)
+def test_a_crash_names_the_line_of_the_module(crash):
+    line = crash.__code__.co_firstlineno + 1
+    assert f"in planning/test_module_call.py:{line} ({crash.__name__})" in problem(a_module(crash))[1]
+
+
 def test_a_spec_that_a_module_refuses_is_named_and_all_stays_as_it_is():
     one = a_module(refusing)
     assert problem(one) == (
@@ -44,13 +66,14 @@ def test_a_spec_that_a_module_refuses_is_named_and_all_stays_as_it_is():
 def test_a_module_that_breaks_is_named_and_all_stays_as_it_is():
     one = a_module(breaking)
     assert problem(one) == (
-        Severity.ERROR, "module cache: KeyError: 'size'", "its children are left alone until the module is fixed",
+        Severity.ERROR, f"module cache: KeyError: 'size', in planning/test_module_call.py:{BREAKS_AT} (breaking)",
+        "its children are left alone until the module is fixed",
     )  # fmt: skip
     made = plan(one, cache(status={"nodes": ["a"], "observedGeneration": 1}), live(FIRST))
     status = made.outcomes.statuses[0].after["status"]
     assert (made.changes, status["nodes"]) == ((), ["a"])
     assert [(each["type"], each["message"]) for each in status["conditions"]] == [
-        ("Stalled", "module cache: KeyError: 'size'")
+        ("Stalled", f"module cache: KeyError: 'size', in planning/test_module_call.py:{BREAKS_AT} (breaking)")
     ]
 
 

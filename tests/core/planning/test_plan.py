@@ -108,9 +108,16 @@ def test_more_deletions_than_allowed_are_held_until_just_these_are_approved():
     assert plan([cache("cache-0"), cache("cache-1")], cluster, sync=approved).holds
 
 
-def test_a_namespace_is_deleted_only_with_consent():
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-    made = plan([cache("sessions")], [live(cache("sessions")), live(namespace)])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
+        {"apiVersion": "example.com/v1alpha1", "kind": "MyDatabase", "metadata": {"name": "shop", "namespace": "shop"}},
+    ],
+    ids=["a namespace", "a database"],
+)
+def test_what_holds_others_or_data_is_deleted_only_with_consent(body):
+    made = plan([cache("sessions")], [live(cache("sessions")), live(body)])
     assert [(hold.reason, [ref.name for ref in hold.refs]) for hold in made.holds] == [("NeedsConsent", ["shop"])]
 
 

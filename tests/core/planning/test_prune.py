@@ -387,3 +387,89 @@ def test_a_removal_takes_all_members_but_those_that_are_to_be_asked_for():
     made = build_removal(inputs_of([], cluster))
     assert set(gone(made)) == {"stays", "old"}
     assert all(change.writes for change in gone(made).values())
+
+
+# --- what is lost sight of ------------------------------------------------------------------------
+
+
+def wiped(manifest, *entries):
+    """A member whose managedFields were lost, and who has written to it since."""
+    found = live(manifest)
+    return {**found, "metadata": {**found["metadata"], "managedFields": list(entries)}}
+
+
+def labelled_by(manager):
+    fields = {"f:metadata": {"f:labels": {f"f:{PART_OF}": {}}}}
+    return {"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+
+
+LOST = {
+    "nobody is recorded to have written": (),
+    "the server made up a writer of": (labelled_by("before-first-apply"),),
+}
+
+
+@pytest.mark.parametrize("entries", LOST.values(), ids=LOST)
+def test_a_member_that(entries):
+    made = plan([STAYS], [live(STAYS), wiped(config("lost"), *entries), live(config("sure"))])
+    found = gone(made)
+    assert not found["lost"].writes
+    assert found["sure"].writes, "nothing else waits for that"
+    (hold,) = made.holds
+    assert (hold.reason, [ref.name for ref in hold.refs]) == ("OwnersLost", ["lost"])
+    approved = Sync(name="shop", namespace="shop", approved_plan=made.approval)
+    assert gone(plan([STAYS], [live(STAYS), wiped(config("lost"), *entries)], sync=approved))["lost"].writes
+
+
+def test_a_copy_of_a_members_marks_is_nobodys_business():
+    made = plan([STAYS], [live(STAYS), wiped(config("copy"), labelled_by("endpoint-controller"))])
+    assert not gone(made)
+    assert not made.holds
+    bare = wiped(config("bare"))
+    del bare["metadata"]["annotations"]
+    assert not gone(plan([STAYS], [live(STAYS), bare]))
+
+
+def test_the_end_of_a_sync_leaves_what_nobody_is_recorded_to_have_written():
+    made = build_removal(inputs_of([], [live(STAYS), wiped(config("lost"))]))
+    assert set(gone(made)) == {"stays"}
+
+
+CONFIG_MAPS = GroupKind("", "ConfigMap")
+WHY = "ServiceAccount shop/us may not list configmaps in namespace ops"
+
+
+def unseen(place, *, recorded=("shop", "ops"), is_detailed=True, **more):
+    """What is said of a Sync that has members in some namespaces, where those of one can't be listed."""
+    contents = Contents(
+        frozenset({CONFIG_MAPS}), frozenset({*recorded, "shop"}), {CONFIG_MAPS: frozenset(recorded)}, is_detailed
+    )
+    made = plan(
+        [STAYS], [live(STAYS), live(config("old"))], unseen={(CONFIG_MAPS, place): WHY}, recorded=contents, **more
+    )
+    return made, [each for each in made.problems if not each.in_source]
+
+
+def test_where_members_were_applied_and_can_not_be_listed_is_told_and_the_others_go():
+    made, (told,) = unseen("ops")
+    assert told.is_error
+    assert told.message == (
+        f"ConfigMap in namespace ops can't be listed, so what Git doesn't ask for any more may be left there: {WHY}"
+    )
+    assert told.hint == "kubectl reconcile grant shop -n shop shows what its account needs"
+    assert gone(made)["old"].writes
+
+
+def test_where_no_member_has_been_nothing_is_missed():
+    assert unseen("ops", recorded=("shop",))[1] == []
+    assert unseen("ops", sync=Sync(name="shop", namespace="shop", prune=False))[1] == []
+
+
+def test_of_a_sync_that_does_not_say_where_its_members_are_it_is_a_warning():
+    assert [each.is_error for each in unseen("ops", is_detailed=False)[1]] == [False]
+
+
+def test_a_kind_of_which_nothing_can_be_listed_is_told():
+    made, (told,) = unseen("", unsynced=frozenset({CONFIG_MAPS}))
+    assert told.message.startswith("ConfigMap can't be listed, ")
+    assert not gone(made)

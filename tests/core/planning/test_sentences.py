@@ -71,7 +71,7 @@ OTHER_ID, AWAY_ID = applyset_id(OTHER.ref), applyset_id(AWAY.ref)
 ELSEWHERE = {
     "in a set of which nothing is known": (
         {}, OTHER_ID,
-        f"it belongs to another set, {OTHER_ID}; to move it here, annotate it with reconcile.dev/moved-from: NAMESPACE/NAME, or remove it there first",
+        f"it belongs to another set, {OTHER_ID}, whose Sync isn't seen; if that was renamed or is gone, annotate this object with reconcile.dev/moved-from, or this Sync with reconcile.dev/members-from: {OTHER_ID}",
     ),
     "in the set of a Sync beside this one": (
         {"sets": {OTHER_ID: OTHER.ref}}, OTHER_ID,

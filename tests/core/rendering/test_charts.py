@@ -212,7 +212,7 @@ def test_what_a_chart_says_of_itself_is_shown_though_some_value_is_the_same():
 
 HINTS = {
     "a dependency": ("dependencies: a 1 isn't in charts/", "helm dependency build"),
-    "a link": ("'a' is a symbolic link, which isn't followed", "commit the file itself"),
+    "a link": ("'a' is a symbolic link, which isn't followed", "link within the repository, or commit the file itself"),
     "a schema": ("it refers to http://x, and nothing is fetched while rendering", "under $defs"),
     "a values file": ("the values file isn't there", "ignoreMissingValuesFiles"),
     "Kubernetes": ("kubeVersion: it asks for Kubernetes 1", "spec.source.helm.kubeVersion"),

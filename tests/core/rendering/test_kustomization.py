@@ -61,7 +61,7 @@ HINTS = {
         "external plugins disabled; unable to load external plugin",
         "only plugins that are built into kustomize run",
     ),
-    "a link": ("'a' is a symbolic link, which isn't followed", "commit the file itself"),
+    "a link": ("'a' is a symbolic link, which isn't followed", "link within the repository, or commit the file itself"),
     "a cycle": ("cycle detected: candidate root", "remove one of these entries"),
     "a file elsewhere": ("file '/x' is not in or below '/prod'", "copy the file into the folder"),
 }

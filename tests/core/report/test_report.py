@@ -123,6 +123,16 @@ def test_of_a_sync_its_members_are_told_and_nothing_else():
     assert (found["of"], found["counts"]["objects"], found["counts"]["syncs"]) == ("Sync shop/web", 1, 1)
 
 
+def test_members_of_a_sync_count_wherever_its_books_have_them():
+    elsewhere = {**deployment("far"), "metadata": {"name": "far", "namespace": "stall", "labels": OF_SYNC}}
+    forged = {**deployment("far"), "metadata": {"name": "forged", "namespace": "other", "labels": OF_SYNC}}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r", "labels": OF_SYNC}}  # fmt: skip
+    scope = ReportScope("shop", "web", places=frozenset({"stall", ""}))
+    found = report_of([sync(), elsewhere, forged, role, deployment("theirs")], scope, NOW)
+    assert (found["counts"]["objects"], [each["count"] for each in found["inventory"]]) == (2, [1, 1])
+    assert found["images"][0]["objects"] == ["Deployment.apps/stall/far"]
+
+
 def test_lists_have_a_limit_and_what_is_more_is_counted():
     found = report_of([deployment(f"d-{number}", image=f"i:{number}") for number in range(500)], SHOP, NOW)
     assert (len(found["images"]), found["counts"]["images"], found["leftOut"]["images"]) == (100, 500, 400)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_reconcile.core.annotations import SOURCE
+from kubectl_reconcile.core.annotations import MEMBER_NAMESPACES, SOURCE
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.resources.applyset import (
     ID,
@@ -34,6 +34,7 @@ def test_a_parent_says_which_kinds_and_further_namespaces_members_may_have():
             "applyset.kubernetes.io/tooling": "kubectl-reconcile/1",
             KINDS: "ConfigMap,Deployment.apps",
             PLACES: "bar,foo",
+            MEMBER_NAMESPACES: "",
         },
     }
 
@@ -54,6 +55,20 @@ RECORDED = {
         parent("", **{KINDS: " ConfigMap , ,Deployment.apps", PLACES: ",bar ,"}),
         Contents(frozenset({MAPS, DEPLOYMENTS}), frozenset({"bar"})),
     ),
+    "what one that was written before says": (
+        parent(**{KINDS: "ConfigMap", PLACES: "bar"}),
+        Contents(frozenset({MAPS}), frozenset({"shop", "bar"}), is_detailed=False),
+    ),
+    "places of kinds, and some that can't be meant": (
+        parent(
+            **{
+                KINDS: "ConfigMap,Deployment.apps",
+                PLACES: "bar",
+                MEMBER_NAMESPACES: "ConfigMap=bar,elsewhere; =bar;Deployment.apps=;x",
+            }
+        ),
+        Contents(frozenset({MAPS, DEPLOYMENTS}), frozenset({"shop", "bar"}), {MAPS: frozenset({"bar"})}),
+    ),
 }
 
 
@@ -69,13 +84,46 @@ def test_contents_are_those_of_members_and_grow():
         ObjectRef("", "ConfigMap", "bar", "b"),
     ]
     one = Contents.of(refs)
-    assert one == Contents(frozenset({MAPS, GroupKind("", "Namespace")}), frozenset({"shop", "bar"}))
+    spaces = GroupKind("", "Namespace")
+    assert one == Contents(frozenset({MAPS, spaces}), frozenset({"shop", "bar"}), {spaces: frozenset()})
     other = Contents(frozenset({DEPLOYMENTS}), frozenset({"foo"}))
-    assert (one | other) == Contents(one.kinds | other.kinds, frozenset({"shop", "bar", "foo"}))
+    both = one | other
+    assert (both.kinds, both.namespaces) == (one.kinds | other.kinds, {"shop", "bar", "foo"})
+    assert (both.places_of(MAPS), both.places_of(DEPLOYMENTS)) == ({"shop", "bar"}, {"foo"})
     assert one <= (one | other)
     assert not (one | other) <= one
     assert not Contents(frozenset(), frozenset({"foo"})) <= one
     assert not Contents(frozenset({DEPLOYMENTS})) <= one
+
+
+def test_a_kind_is_only_where_it_has_been_and_the_parent_says_so():
+    secrets = GroupKind("", "Secret")
+    refs = [
+        ObjectRef("", "Secret", "bar", "a"),
+        ObjectRef("", "ConfigMap", "shop", "b"),
+        ObjectRef("", "ConfigMap", "bar", "c"),
+    ]
+    noted = Contents.of(refs).metadata(SHOP, "kubectl-reconcile/1")["annotations"]
+    assert noted[MEMBER_NAMESPACES] == "Secret=bar"
+    found = Contents.recorded(parent(**noted))
+    assert found.is_detailed
+    assert (found.places_of(secrets), found.places_of(MAPS)) == ({"bar"}, {"shop", "bar"})
+    assert found | Contents.of(refs) == found
+    assert not Contents.of([ObjectRef("", "Secret", "shop", "a")]) <= found
+
+
+def test_a_parent_whose_members_are_all_beside_it_says_nothing_of_places():
+    noted = Contents.of([ObjectRef("", "ConfigMap", "shop", "a")]).metadata(SHOP, "kubectl-reconcile/1")["annotations"]
+    assert MEMBER_NAMESPACES not in noted
+    assert Contents.recorded(parent(**noted)).is_detailed
+
+
+def test_so_many_places_that_they_would_fill_the_parent_are_not_told_by_kind():
+    refs = [ObjectRef("", "ConfigMap", f"{'team' * 12}-{number}", "a") for number in range(2000)]
+    assert (
+        Contents.of([*refs, ObjectRef("", "Secret", "shop", "a")]).metadata(SHOP, "x")["annotations"][MEMBER_NAMESPACES]
+        == ""
+    )
 
 
 def test_members_are_where_the_set_has_been_or_of_no_namespace():

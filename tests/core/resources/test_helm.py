@@ -139,3 +139,21 @@ AT_THE_LIMIT = {
 @pytest.mark.parametrize("wire", AT_THE_LIMIT.values(), ids=AT_THE_LIMIT)
 def test_what_is_at_a_limit_is_within_it(wire):
     assert HelmSpec.of(wire) != HelmSpec()
+
+
+TOLD = {
+    "nothing": {},
+    "a chart": {"chart": {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3", "digest": "sha256:" + "a" * 64}},
+    "a chart with credentials, and all else": {
+        "chart": {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3", "secretRef": {"name": "charts"}},
+        "releaseName": "shop", "namespace": "shop", "valuesFiles": ["a.yaml", "b.yaml"], "ignoreMissingValuesFiles": True,
+        "values": {"size": 1, "deep": {"list": [1, None]}}, "skipCRDs": True, "kubeVersion": "1.34", "apiVersions": ["apps/v1"],
+        "unstable": "Fail", "lookup": "Cluster",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", TOLD.values(), ids=TOLD)
+def test_what_is_told_is_what_was_read(wire):
+    assert HelmSpec.of(wire).told() == wire
+    assert HelmSpec.of(HelmSpec.of(wire).told()) == HelmSpec.of(wire)

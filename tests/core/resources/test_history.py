@@ -10,9 +10,11 @@ from kubectl_reconcile.core.resources.history import (
     current_of,
     digest_of,
     digest_of_sorted,
+    is_of_other_settings,
     is_same_state,
     previous_of,
     print_of,
+    settings_of,
     with_put_back,
     with_row,
 )
@@ -33,6 +35,38 @@ def test_a_digest_is_of_the_objects_and_of_nothing_else():
     others = [[red], [red, config_map("b", "red")], [red, blue, blue], [red, config_map("b", "blue", "Secret")], []]
     digests = {digest_of(objects) for objects in [[red, blue], *others]}
     assert len(digests) == 6
+
+
+PIN = {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3"}
+
+
+def test_a_row_tells_of_the_chart_and_of_what_the_sync_itself_says_of_it():
+    told = settings_of({"chart": PIN, "values": {"size": 1}})
+    assert (told["chart"], told["helm"]["values"]) == ("web 1.2.3", {"size": 1})
+    assert settings_of({}) == {}
+    long = settings_of({"chart": PIN, "values": {"text": "x" * 5000}})
+    assert (long["chart"], "helm" in long, len(long["settings"])) == ("web 1.2.3", False, 16)
+
+
+OTHER_SETTINGS = {
+    "another version": ({"chart": PIN}, {"chart": {**PIN, "version": "1.3.0"}}, True),
+    "another value": ({"values": {"a": 1}}, {"values": {"a": 2}}, True),
+    "no chart any more": ({"chart": PIN}, {}, True),
+    "the same in another order": ({"values": {"a": 1, "b": 2}}, {"values": {"b": 2, "a": 1}}, False),
+    "settings that nobody noted": ({}, {"chart": PIN}, False),
+}
+
+
+@pytest.mark.parametrize(("then", "now", "other"), OTHER_SETTINGS.values(), ids=OTHER_SETTINGS)
+def test_a_state_of_other_settings_is_known_as_such(then, now, other):
+    assert is_of_other_settings(row("c1", "A", **settings_of(then)), now) is other
+
+
+def test_settings_that_leave_the_objects_as_they_are_are_noted_in_their_row():
+    before = row("c1", "A", **settings_of({"values": {"a": 1}}))
+    after = row("c1", "A", **settings_of({"values": {"a": 2}}))
+    assert with_row([before], after) == [after]
+    assert with_row([before], row("c2", "A")) == [row("c1", "A")]
 
 
 def test_a_commit_that_leaves_the_objects_as_they_are_has_no_row():

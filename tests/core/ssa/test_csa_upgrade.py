@@ -15,9 +15,9 @@ from kubectl_reconcile.core.ssa.csa_upgrade import (
     rebased,
     renumbered_ports,
     taken_over,
-    takeover_patch,
 )
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
+from kubectl_reconcile.core.ssa.managed_fields import takeover_patch
 from kubectl_reconcile.core.ssa.schema import schema_of_crd
 
 US = "kubectl-reconcile"

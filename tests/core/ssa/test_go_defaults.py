@@ -45,6 +45,7 @@ DEFINITIONS = {
             driver=ref("CSIDriverSpec"),
             image=ref("ImageVolumeSource"),
             device=ref("ExactDeviceRequest"),
+            replicas=ref("ReplicaSetSpec"),
         ),
         "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Spec"}],
     },
@@ -81,6 +82,7 @@ DEFINITIONS = {
     "CSIDriverSpec": struct(attachRequired={"type": "boolean"}, volumeLifecycleModes=items(TEXT)),
     "ImageVolumeSource": struct(reference=TEXT, pullPolicy=TEXT),
     "ExactDeviceRequest": struct(allocationMode=TEXT, count=NUMBER),
+    "ReplicaSetSpec": struct(replicas=NUMBER),
     "Nameless": struct(timeoutSeconds=NUMBER),
 }
 SCHEMA = schemas_of_document({"components": {"schemas": {PLACE + name: spec for name, spec in DEFINITIONS.items()}}})[
@@ -165,6 +167,13 @@ def test_what_live_has_by_default_is_filled_in(wanted, live):
 
 
 LEFT = {
+    "no replicas": ({"replicas": {"replicas": 0}}, {"replicas": {"replicas": 1}}),
+    "nothing that may be missing": (
+        {"strategy": {"type": "RollingUpdate", "rollingUpdate": {**ROLLING, "maxUnavailable": 0}}},
+        {"strategy": {"type": "RollingUpdate", "rollingUpdate": ROLLING}},
+    ),
+    "no": ({"driver": {"attachRequired": False}}, {"driver": {"attachRequired": True}}),
+    "not once": ({"job": {"backoffLimit": 0}}, {"job": {"backoffLimit": 6}}),
     "a value that is no default": ({"probe": {}}, {"probe": {"timeoutSeconds": 5}}),
     "a value that says something": ({"probe": {"timeoutSeconds": 5}}, {"probe": {"timeoutSeconds": 1}}),
     "a default that live hasn't": ({"probe": {}}, {"probe": {}}),

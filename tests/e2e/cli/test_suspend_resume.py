@@ -183,7 +183,7 @@ def test_tree_names_what_may_not_be_seen(sandbox, kubectl, plugin, cluster, kept
     looker = type(plugin)(kubectl.using(sandbox.kubeconfig_for("looker")), namespace)
     seen = looker("tree", "shop")
     assert (seen.status, "ConfigMap/shop-web" in seen.out) == (0, True)
-    assert seen.err.startswith("warning: you may not list Endpoints, ")
+    assert seen.err.startswith("warning: can't list Endpoints, ")
     assert " more kinds, so the tree doesn't show them\n" in seen.err
 
 

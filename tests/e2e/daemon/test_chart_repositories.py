@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 
 import pytest
 
@@ -82,8 +83,26 @@ def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
         pinned(version="1.3.0", digest=digest(new))
         shown = plugin("diff", "shop")
         assert (shown.status, "# chart web 1.2.3 → 1.3.0" in shown.out) == (1, True), shown.err
+        reasons = [
+            field["reason"]
+            for each in json.loads(plugin("diff", "shop", "-o", "json").out)["changes"]
+            for field in each["fields"]
+        ]
+        assert set(reasons) == {"git"}
         cluster.edit("Sync", "shop", {"spec": {"suspend": False}})
         eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "blue", "the new version is applied")
+        eventually(lambda: "chart web 1.3.0" in plugin("status", "shop").out, "the status names the chart")
+        assert "web 1.3.0" in plugin("get", "shop").out
+        rows = plugin("history", "shop").out.splitlines()[2:]
+        charts = [" ".join(row.replace("*", "").split()[1:3]) for row in rows]
+        assert list(dict.fromkeys(charts)) == ["web 1.3.0", "web 1.2.3"]
+        back = plugin("rollback", "shop", "--yes")
+        assert (back.status, "chart web 1.2.3" in back.out) == (0, True), back.err
+        assert cluster.get("ConfigMap", "web")["data"]["color"] == "red"
+        assert cluster.get("Sync", "shop")["spec"]["source"]["helm"]["chart"]["version"] == "1.2.3"
+        plugin("resume", "shop")
+        eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "blue", "it goes on where it was")
+        assert plugin("rollback", "shop", "--to", "1.2.3", "--dry-run").status == 0
         assert PASSWORD not in daemon.log
     for field, value in {
         "version": "^1.2",

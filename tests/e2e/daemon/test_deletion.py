@@ -199,3 +199,52 @@ def test_a_child_sync_is_gone_before_the_rights_by_which_it_deletes_its_members(
         "role.rbac.authorization.k8s.io/shop",
         "rolebinding.rbac.authorization.k8s.io/shop",
     ]
+
+
+def secret(namespace):
+    metadata = {"name": "far", "namespace": namespace}
+    return json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "b"}})
+
+
+def test_a_secret_of_another_namespace_goes_with_its_file_and_with_its_sync_by_what_a_grant_gives(
+    daemon, cluster, namespace, follow, git_server, plugin, config_map, eventually
+):
+    cluster.distrust()
+    far = cluster.at(f"{namespace}-far")
+    cluster.kubectl("create", "namespace", far.namespace)
+    try:
+        git_server.push({"far.json": secret(far.namespace), "near.json": config_map("near")})
+        sync = follow(git_server.url, deletionPolicy="Prune")
+        assert plugin("grant", "shop", "--apply", "--yes").status == 0
+        eventually(lambda: condition(sync.live, "Synced").get("status") == "True", "it is Synced")
+        git_server.push({"far.json": None})
+        assert plugin("sync", "shop", "--yes").status == 0
+        assert far.get("Secret", "far") is None, "its own namespace has no Secrets that it must see for that"
+        sync.until_synced(git_server.push({"far.json": secret(far.namespace)}))
+        cluster.delete("Namespace", far.namespace)
+        cluster.delete("Sync", "shop")
+        eventually(lambda: cluster.get("Sync", "shop") is None, "nothing is looked for in a namespace that is gone")
+        assert cluster.get("ConfigMap", "near") is None
+    finally:
+        cluster.kubectl("delete", "namespace", far.namespace, "--wait=false", "--ignore-not-found")
+
+
+def test_where_secrets_were_applied_and_can_not_be_listed_the_sync_says_so_until_they_can(
+    daemon, cluster, namespace, follow, git_server, plugin, config_map, eventually
+):
+    cluster.distrust()
+    blind = ["get", "create", "patch", "delete"]
+    rights(cluster, "shop", ("", "configmaps", ALL), ("", "secrets", blind))
+    sync = follow(git_server.url)
+    git_server.push({"far.json": secret(namespace), "near.json": config_map("near"), "old.json": config_map("old")})
+    eventually(lambda: cluster.get("Secret", "far"), "it is applied")
+    git_server.push({"far.json": None, "old.json": None})
+    done = plugin("sync", "shop", "--yes")
+    said = f"Secret in namespace {namespace} can't be listed, so what Git doesn't ask for any more may be left there"
+    assert done.status != 0
+    assert said in condition(sync.live, "Synced")["message"]
+    assert condition(sync.live, "Ready")["status"] == "False"
+    assert cluster.get("ConfigMap", "old") is None, "all else goes on"
+    rights(cluster, "shop", ("", "configmaps", ALL), ("", "secrets", ALL))
+    eventually(lambda: cluster.get("Secret", "far") is None, "it is found and deleted")
+    eventually(lambda: condition(sync.live, "Synced").get("status") == "True", "it is Synced")

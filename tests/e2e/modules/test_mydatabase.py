@@ -14,6 +14,14 @@ REFUSED = {
     "a user twice": ({"users": [{"name": "a"}, {"name": "a"}]}, '.spec.users: duplicate entries for key [name="a"]'),
     "a database of nobody's": ({"databases": [{"name": "a", "owner": "b"}]}, "owners must be postgres or one of users"),
     "a parameter that is a number": ({"parameters": {"work_mem": 1}}, ".spec.parameters.work_mem: expected string"),
+    **{
+        f"rows that no replica has, by {value!r}": (
+            {"replicas": 2, "synchronous": wish, "parameters": {"synchronous_commit": value}},
+            "synchronous_commit must be on or remote_apply while synchronous.mode is Required",
+        )
+        for value in ("off", "OFF", "local", "remote_write", "false", "'off'", " off")
+        for wish in ({"min": 1}, {"mode": "Required"})
+    },
 }  # fmt: skip
 CHANGES = {
     "another major version": ({"version": 18}, "the major version can't be changed"),
@@ -56,3 +64,9 @@ def test_what_cannot_be_changed_is_refused_and_what_can_be_is_not(applied):
             applied(**spec)
         assert said in str(told.value), what
     assert applied(storage={"size": "3G"}, replicas=3)["storage"] == {"size": "3G"}
+
+
+def test_what_acknowledges_rows_is_left_to_whoever_may_lose_some(applied):
+    for wish, value in (({"mode": "Preferred"}, "off"), ({"mode": "Required"}, "Remote_Apply"), ({}, "ON")):
+        applied(replicas=2, synchronous=wish, parameters={"synchronous_commit": value})
+    applied(replicas=2, parameters={"synchronous_commit": "local"})

@@ -379,13 +379,13 @@ def test_a_schema_reaches_nothing_beside_itself(render, schema):
     assert wrong.hint == "put the definition into the schema, under $defs"
 
 
-def test_links_of_a_chart_are_not_followed(render, folder):
+def test_links_of_a_chart_are_not_followed_out_of_the_tree(render, folder):
     write(folder, WEB)
-    (folder / "outside").mkdir()
+    (folder.parent / "outside").mkdir()
     (folder / "web" / "charts").mkdir()
-    (folder / "web" / "charts" / "sub").symlink_to(folder / "outside")
+    (folder / "web" / "charts" / "sub").symlink_to("../../../outside")
     wrong = problem(render({}))
-    assert (wrong.path, wrong.hint) == ("web/charts/sub", "commit the file itself")
+    assert (wrong.path, wrong.hint) == ("web/charts/sub", "link within the repository, or commit the file itself")
     assert data(render({"web/.helmignore": "charts/sub\n"})) == {"web": {"color": "red"}}
 
 

@@ -163,7 +163,7 @@ def test_reconcileignore_counts_from_the_root_down(git_server, source):
     assert list(source().revision().files) == ["apps/web.yaml", "values-other.yaml"]
 
 
-def test_links_and_submodules_are_left_out_with_a_problem(git_server, source, git):
+def test_links_out_of_the_repository_and_submodules_are_left_out_with_a_problem(git_server, source, git):
     sha = git_server.push({"web.yaml": "a"})
     blob = git("hash-object", "-w", "--stdin", stdin="/etc/passwd")
     entries = [f"120000 blob {blob}\t{name}" for name in ("evil.yaml", "folder", "README.md")]
@@ -173,8 +173,8 @@ def test_links_and_submodules_are_left_out_with_a_problem(git_server, source, gi
     revision = source().revision()
     assert list(revision.files) == ["web.yaml"]
     assert {problem.path: problem.message for problem in revision.problems} == {
-        "evil.yaml": "a symbolic link, which isn't followed",
-        "folder": "a symbolic link, which isn't followed",
+        "evil.yaml": "a symbolic link to nothing in the repository, which isn't followed",
+        "folder": "a symbolic link to nothing in the repository, which isn't followed",
         "vendored": "a submodule, which isn't followed",
     }
     assert source(path="evil.yaml").revision().files == {}

@@ -236,3 +236,22 @@ async def test_a_port_that_another_manager_applied_is_left_to_it(shop):
     await shop.session.client.apply(path, theirs, manager="them", force=True)
     assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert {port["name"] for port in (await shop.live("Service", "web"))["spec"]["ports"]} == {"http", "other"}
+
+
+POLICIES = {
+    "no rules, and nothing said of types": {"podSelector": {}, "egress": [], "policyTypes": []},
+    "no rules of either sort": {"podSelector": {}, "ingress": [], "egress": [], "policyTypes": ["Ingress", "Egress"]},
+    "empty lists further in": {
+        "podSelector": {"matchExpressions": []}, "ingress": [{"from": [], "ports": []}], "policyTypes": [],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", POLICIES.values(), ids=POLICIES)
+async def test_empty_lists_that_the_server_drops_are_no_change(shop, spec):
+    kind = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "deny"}}
+    shop.write({"a.yaml": {**kind, "spec": spec}})
+    assert (await shop.sync()).report.counts.created == 1
+    assert [each.op for each in (await shop.plan()).changes] == [Op.UNCHANGED]
+    shop.write({"a.yaml": {**kind, "spec": {**spec, "podSelector": {"matchLabels": {"app": "web"}}}}})
+    assert [each.op for each in (await shop.plan()).changes] == [Op.UPDATE]

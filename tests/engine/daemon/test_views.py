@@ -8,6 +8,7 @@ from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Discovery
+from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.daemon.views import FeedUsers, MemberFeeds, OwnRights, followed
 from tests.waiting import steadily_meanwhile, until
@@ -28,8 +29,8 @@ async def test_a_feed_that_one_sync_lets_go_of_while_another_takes_it_up_stays_f
         for ticks in range(8):  # the other one takes it up at each moment of the letting go
             cache = Cache(client)
             feeds, feed = MemberFeeds(cache, OwnRights(client)), Feed(resource, label_selector=f"tick={ticks}")
-            assert not await feeds.ensure(one, [feed], ())
-            taking_up = asyncio.create_task(feeds.ensure(other, [feed], ()))
+            assert not await feeds.ensure(one, [feed], Contents())
+            taking_up = asyncio.create_task(feeds.ensure(other, [feed], Contents()))
             for _ in range(ticks):
                 await asyncio.sleep(0)
             feeds.release(one.ref)

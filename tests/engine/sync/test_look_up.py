@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
+from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.gather import look_up
 from kubectl_reconcile.engine.sync.session import LongCollections
@@ -76,6 +78,15 @@ async def test_a_namespace_full_of_other_objects_is_not_listed(session, namespac
     for _ in range(2):
         assert found_in(await look_up(session, wanted, unseen=True), wanted) == set(), "the server will tell"
     assert asked == ["configmaps"], "known to be too long, it isn't listed again"
+
+
+async def test_what_is_asked_for_at_a_version_that_is_only_coming_is_found_at_one_that_is_served(session, namespace):
+    coming = replace(await session.kind(CONFIG_MAP), gvk=CONFIG_MAP._replace(version="v2"))
+    await create(session, namespace, "here")
+    here = ObjectRef("", "ConfigMap", namespace, "here")
+    assert found_in(await look_up(session, [(here, coming)]), [(here, coming)]) == {"here"}
+    assert gather.member_kinds(session, Contents(), [coming.gvk]) == {coming.gvk, CONFIG_MAP}
+    assert gather.member_kinds(session, Contents(frozenset({CONFIG_MAP.group_kind})), [CONFIG_MAP]) == {CONFIG_MAP}
 
 
 def test_how_long_a_collection_is_known_to_be_too_long():

@@ -378,7 +378,8 @@ def test_deletion_ends_pods_first_and_keeps_volumes_unless_told(policy):
     world = formed(deletionPolicy=policy)
     world.cr["metadata"]["deletionTimestamp"] = "2026-11-20T12:00:00Z"
     outcome = world.ask(check_purity)
-    assert len(outcome.children) == len(outcome.released) == (3 if policy == "Retain" else 0)
+    assert outcome.children == ()
+    assert len(outcome.dropped) == (3 if policy == "Delete" else 0)
     assert not outcome.finalized
     world.objects = {}
     assert world.ask().finalized

@@ -9,14 +9,14 @@ import itertools
 
 from kubectl_reconcile.core.annotations import ACTIONS, APPROVED_ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, approving, is_approved, unmet
-from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.call import outcome_of
-from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.inputs import Context
 from kubectl_reconcile.core.module.outcome import key_of
 from kubectl_reconcile.core.objects import annotations_of, merge_conditions
 from kubectl_reconcile_operators.etcd import EtcdCluster
 from kubectl_reconcile_operators.etcd.driver import membership
 from kubectl_reconcile_operators.etcd.situation import ALONE, ASIDE
+from tests.operators.keeping import ended, made, seen
 
 NOW = "2026-11-20T12:00:00Z"
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -209,7 +209,7 @@ class World:
     # --- what the module does -----------------------------------------------------------------------
 
     def ask(self, with_=outcome_of):
-        owned = Owned(copy.deepcopy(list(self.objects.values())))
+        owned = seen(EtcdCluster, self.cr, self.objects.values())
         return with_(
             EtcdCluster, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "etcdcluster", self.cr)
         )
@@ -221,12 +221,12 @@ class World:
         conditions = merge_conditions(before, outcome.conditions, generation=1, now=self.now)
         self.cr["status"] = {**copy.deepcopy(outcome.status), "conditions": conditions}
         wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
-        done = [self.delete(*key) for key in [key for key in self.objects if key not in wanted]]
+        done = [self.delete(*key) for key in ended(EtcdCluster, self.cr, self.objects, outcome)]
         for key, child in wanted.items():
             if key not in self.objects and key_of(child) not in outcome.untouched:
-                made = adopt_child(copy.deepcopy(child), self.cr, EtcdCluster)
-                made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
-                self.objects[key] = made
+                new = made(EtcdCluster, self.cr, child)
+                new["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
+                self.objects[key] = new
                 done.append(f"create {key[1]}" if key[0] in {"Pod", "EtcdBackup"} else "")
             elif key_of(child) not in outcome.untouched:
                 live = self.objects[key]
@@ -235,7 +235,7 @@ class World:
                 asides = ASIDE in annotations_of(child), ASIDE in annotations_of(live)
                 done += ["put aside"] if asides[0] != asides[1] and "put aside" not in done else []
                 live["metadata"]["annotations"] = dict(child["metadata"].get("annotations") or {})
-                live["metadata"]["labels"] = adopt_child(child, self.cr, EtcdCluster)["metadata"]["labels"]
+                live["metadata"]["labels"] = made(EtcdCluster, self.cr, child)["metadata"]["labels"]
         self.held = [action for action in outcome.actions if not is_approved(action, self.cr)]
         journal = ActionJournal.of(self.cr)
         for action in outcome.actions[: len(outcome.actions) - len(self.held)]:

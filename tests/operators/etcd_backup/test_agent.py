@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kubectl_reconcile_operators.backups.agent.folder import opened
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError
 from kubectl_reconcile_operators.backups.agent.program import retained
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 from kubectl_reconcile_operators.etcd_backup.agent.database import revision_of
 from kubectl_reconcile_operators.etcd_backup.agent.gateway import AnsweringMember, in_order
 from kubectl_reconcile_operators.etcd_backup.agent.snapshots import SNAPSHOTS
@@ -84,14 +85,19 @@ def test_what_broke_off_is_swept_once_nobody_can_write_it_any_more(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-BACKUPS = st.lists(st.tuples(st.integers(0, 10_000_000), st.integers(1, 10**12)), unique=True, max_size=30).map(
-    lambda pairs: [name_of(NOW - timedelta(seconds=ago), revision) for ago, revision in pairs]
+TIMES = st.lists(st.integers(0, 10_000_000), unique=True, max_size=30)
+BACKUPS = st.tuples(TIMES, st.lists(st.integers(1, 10**12), min_size=30, max_size=30)).map(
+    lambda drawn: [
+        name_of(NOW - timedelta(seconds=ago), revision)
+        for ago, revision in zip(sorted(drawn[0], reverse=True), sorted(drawn[1]), strict=False)
+    ]
 )
+"""Backups of one history: revisions go up."""
 
 
 @given(BACKUPS, st.integers(0, 10), st.integers(0, 100))
 def test_retention_keeps_the_newest_and_no_more_than_it_may(names, keep, days):
-    going = surplus([*names, "notes.txt", "x.part", "20261322T000000Z-r1.db"], keep=keep, max_age_days=days, now=NOW)
+    going = surplus([*names, "notes.txt", "x.part", "20261322T000000Z-r1.db"], RetentionRule(keep, days), NOW)
     left = [each for each in names if each not in going]
     assert set(going) <= set(names)
     assert len(left) == len(names) if not keep and not days else True
@@ -111,7 +117,7 @@ def test_an_old_backup_that_cannot_be_deleted_is_told_and_does_not_undo_the_new_
     (tmp_path / name_of(NOW - timedelta(days=1), 7)).mkdir()  # no file to unlink
     folder = opened(tmp_path, SNAPSHOTS)
     written = folder.write([WHOLE], NOW, least=201)
-    gone, why = retained(argparse.Namespace(keep=1, max_age_days=0.0), folder, NOW)
+    gone, why = retained(argparse.Namespace(keep=1, max_age_days=0.0, ours=[]), folder, SNAPSHOTS.names, written, NOW)
     assert gone == []
     assert why.startswith("old backups couldn't be deleted: ")
     assert (tmp_path / written.name).is_file()
@@ -119,7 +125,7 @@ def test_an_old_backup_that_cannot_be_deleted_is_told_and_does_not_undo_the_new_
 
 def test_revisions_count_as_numbers():
     names = [name_of(NOW, 999), name_of(NOW, 1000)]
-    assert surplus(names, keep=1, max_age_days=0, now=NOW) == names[:1]
+    assert surplus(names, RetentionRule(1, 0), NOW) == names[:1]
 
 
 def member(name, revision, **more):

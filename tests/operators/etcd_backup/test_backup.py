@@ -270,13 +270,14 @@ def test_a_claim_that_was_made_stays_when_the_backup_goes_unless_it_is_to_go():
     made = next(each for each in World(cr).step().children if each["kind"] == "PersistentVolumeClaim")
     assert (made["metadata"]["name"], made["spec"]) == ("nightly-backups", spec)
     cr["metadata"]["deletionTimestamp"] = CREATED
+    made = {**made, "metadata": {**made["metadata"], "namespace": cr["metadata"]["namespace"]}}
     for policy, stays in (("Retain", True), ("Delete", False)):
         cr["spec"]["deletionPolicy"] = policy
         outcome = EtcdBackup.finalize(cr, Owned([made]), {}, Context(CREATED, "etcdbackup", cr))
-        assert list(outcome.children) == (
-            [made] if stays else []
-        )  # whole: what isn't told any more would be taken away
-        assert [bool(outcome.released), outcome.finalized] == [stays, False]
+        assert outcome.dropped == (() if stays else ("PersistentVolumeClaim/nightly-backups",))
+        assert not outcome.finalized  # it has an owner still, which is taken away first
+        free = EtcdBackup.finalize(cr, Owned((), [made]), {}, Context(CREATED, "etcdbackup", cr))
+        assert (free.dropped, free.finalized) == (outcome.dropped, stays)
     assert EtcdBackup.finalize(cr, Owned(), {}, Context(CREATED, "etcdbackup", cr)).finalized
 
 

@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from kubectl_reconcile_operators.backups.agent.bucket import BucketAddress, fault_of
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError
 from kubectl_reconcile_operators.backups.agent.place import PlaceError, add_place_arguments, place_of
+from kubectl_reconcile_operators.backups.retention import RetentionRule
 from kubectl_reconcile_operators.etcd_backup.agent.restore import main as restore
 from kubectl_reconcile_operators.etcd_backup.agent.snapshots import SNAPSHOTS
 from tests.s3_server import KEYS, S3Server
@@ -124,8 +125,8 @@ def test_retention_counts_as_on_a_volume_and_leaves_alone_what_is_none_of_its_ow
     for key in others:
         desk.s3.ask(f"backups/{key}", "PUT", b"x")
     assert place.names() == names
-    assert place.retain(keep=2, max_age_days=0, now=NOW) == names[:1]
-    assert place.retain(keep=0, max_age_days=1, now=NOW.replace(day=28)) == names[1:2]
+    assert place.retain(RetentionRule(2, 0), NOW) == names[:1]
+    assert place.retain(RetentionRule(0, 1), NOW.replace(day=28)) == names[1:2]
     assert sorted(desk.kept()) == sorted([f"{desk.label}/{names[2]}", *others[:2]])
 
 

@@ -12,6 +12,7 @@ from kubectl_reconcile_operators.etcd_restore import EtcdRestore
 from kubectl_reconcile_operators.etcd_restore.target import SeedTarget
 from tests.job_pods import of_job
 from tests.operators.etcd.world import NOW, World
+from tests.operators.keeping import seen
 
 API = "etcd.database.coreos.com/v1beta2"
 FILE = "20261120T030000Z-r42.db"
@@ -61,7 +62,7 @@ class RestoreWorld(World):
     # --- what the cluster's module sees -------------------------------------------------------------
 
     def ask(self, with_=outcome_of):
-        owned = Owned(copy.deepcopy(list(self.objects.values())), copy.deepcopy([self.restore] if self.restore else []))
+        owned = seen(EtcdCluster, self.cr, self.objects.values(), [self.restore] if self.restore else [])
         return with_(
             EtcdCluster, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "etcdcluster", self.cr)
         )

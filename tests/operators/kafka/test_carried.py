@@ -17,6 +17,7 @@ from kubectl_reconcile_operators.kafka.rebalance.decision import RebalancePhase
 from kubectl_reconcile_operators.kafka.rebalance.kept import kept_of, totals
 from kubectl_reconcile_operators.kafka.rebalance.record import RebalanceRecord, kept_in, map_of, record_of
 from tests.operators.kafka.world import NOW, World, a_cr, condition
+from tests.operators.keeping import seen
 
 MIB = 1 << 20
 
@@ -43,7 +44,7 @@ class Rebalanced(World):
         self.rebalances[name]["metadata"]["generation"] += 1
 
     def ask(self, with_=outcome_of):
-        owned = Owned(copy.deepcopy(list(self.objects.values())), copy.deepcopy(list(self.rebalances.values())))
+        owned = seen(Kafka, self.cr, self.objects.values(), self.rebalances.values())
         return with_(Kafka, copy.deepcopy(self.cr), owned, self.facts(), Context(NOW, "kafka", self.cr))
 
     def delete(self, kind, name):

@@ -9,13 +9,13 @@ import itertools
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, is_approved, unmet
-from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.call import outcome_of
-from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.inputs import Context
 from kubectl_reconcile.core.module.outcome import key_of
 from kubectl_reconcile_operators.kafka import Kafka
 from kubectl_reconcile_operators.kafka.names import fact_key, topic_of
 from kubectl_reconcile_operators.kafka.spec import LEVELS
+from tests.operators.keeping import ended, made, seen
 
 NOW = "2026-11-20T12:00:00Z"
 _GOOD = {
@@ -213,7 +213,7 @@ class World:
     # --- what the module does -----------------------------------------------------------------------
 
     def ask(self, with_=outcome_of):
-        owned = Owned(copy.deepcopy(list(self.objects.values())), ())
+        owned = seen(Kafka, self.cr, self.objects.values())
         return with_(Kafka, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "kafka", self.cr))
 
     def step(self):
@@ -222,15 +222,15 @@ class World:
         outcome = self.ask()
         self.cr["status"] = copy.deepcopy(dict(outcome.status))
         wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
-        for key in [] if outcome.keep_children else [key for key in self.objects if key not in wanted]:
+        for key in ended(Kafka, self.cr, self.objects, outcome):
             self.delete(*key)
         for key, child in wanted.items():
             if key[1] in self.unwritten:
                 self.unwritten.remove(key[1])
             elif key not in self.objects:
-                made = adopt_child(copy.deepcopy(child), self.cr, Kafka)
-                made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
-                self.objects[key] = made
+                new = made(Kafka, self.cr, child)
+                new["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
+                self.objects[key] = new
                 self.taken += [f"create {key[1]}"] if key[0] == "Pod" else []
             elif key_of(child) not in outcome.untouched:
                 live = self.objects[key]

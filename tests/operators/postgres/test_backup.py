@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -395,9 +396,13 @@ def test_a_database_that_is_there_takes_no_notice_of_what_it_should_have_begun_w
 # --- the program of the Jobs ----------------------------------------------------------------------
 
 
+SYSTEM = 7312345678901234567
+
+
 def a_copy(root, *, version="15"):
     """What pg_basebackup leaves, as far as it counts."""
     files = {"PG_VERSION": f"{version}\n".encode(), "base/1/1259": bytes(20_000), "backup_label": b"START"}
+    files["global/pg_control"] = SYSTEM.to_bytes(8, sys.byteorder) + bytes(8184)
     for name, content in {**files, "pg_wal/000000010000000000000002": b"log"}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
@@ -433,6 +438,7 @@ def test_a_copy_becomes_one_file_that_becomes_the_copy_again(tmp_path, capsys):
     status, said = kept(tmp_path, capsys)
     assert status == 0, said
     assert said["timeline"] == 3
+    assert said["file"].endswith(f"Z-t3-{SYSTEM}.tar.gz")
     assert not (tmp_path / "1.copy").exists()
     assert fetched(tmp_path, capsys)[0] == 0
     folder = tmp_path / "volume/pgdata.restoring"
@@ -440,6 +446,22 @@ def test_a_copy_becomes_one_file_that_becomes_the_copy_again(tmp_path, capsys):
     assert (folder / "pg_replslot").is_dir()
     assert folder.stat().st_mode & 0o777 == 0o700
     assert content_of(tmp_path / said["file"].rpartition("/")[2]).major == "15"
+
+
+def test_a_database_that_is_created_again_leaves_the_backups_of_the_one_before(tmp_path, capsys):
+    good = [f"2026112{day}T030000Z-t1-7000000000000000001.tar.gz" for day in (0, 1)]
+    of_nobody, ours = "20261122T030000Z-t1.tar.gz", "20261123T030000Z-t1.tar.gz"
+    for name in (*good, of_nobody, ours):
+        (tmp_path / name).touch()
+    status, said = kept(tmp_path, capsys, "--keep=1", f"--ours={ours}")
+    assert status == 0, said
+    assert sorted(each.name for each in tmp_path.glob("*.gz")) == sorted(
+        [good[1], of_nobody, said["file"].rpartition("/")[2]]
+    )
+    assert (
+        said["note"]
+        == f"2 earlier backups here are of something else that had this name, or nobody knows of what, and stay: the last one is {of_nobody}"
+    )
 
 
 def test_a_restore_is_of_the_right_version_and_of_what_is_there(tmp_path, capsys):

@@ -352,3 +352,51 @@ def test_whatever_happens_never_do_two_take_writes_and_one_does_in_the_end(fault
         world.settle(120)
         world.later(60)
     assert world.write("last")
+
+
+# --- a primary whose network is dead, or that hangs -------------------------------------------------
+
+
+def cut_off(world, *answering, receives=()):
+    """The primary answers nobody, though its node finds it ready; of the replicas these answer, and some still receive."""
+    facts = world.facts()
+    for name in ("db-0", "db-1", "db-2"):
+        if name in answering:
+            facts["pods"][name] |= {"lsn": "0/3E9", "receives": name in receives}
+        else:
+            facts["pods"][name] = {"uid": uid_of(world.pods[name]), "error": "no answer"}
+    world.facts = lambda: {**facts, "writable": "", "followers": {}}
+    world.step()
+    world.later(30)
+    return world
+
+
+def test_one_from_whom_no_replica_receives_anything_is_left_behind_though_its_node_finds_it_ready():
+    world = cut_off(formed(), "db-1", "db-2")
+    outcome = world.ask()
+    assert condition(outcome, "Progressing").message.startswith("delete db-0: db-1 takes over from db-0")
+    assert outcome.graces == {"Pod/db-0": 10}  # a server that hangs would take its pod's whole grace
+
+
+@pytest.mark.parametrize("answering", [("db-1",), ("db-2",)])
+def test_half_of_the_replicas_are_enough_to_know_it(answering):
+    world = cut_off(formed(), *answering)
+    assert condition(world.ask(), "Progressing").message.startswith("delete db-0: ")
+
+
+@pytest.mark.parametrize(
+    ("answering", "receives"), [((), ()), (("db-1", "db-2"), ("db-2",)), (("db-1", "db-2"), ("db-1", "db-2"))]
+)
+def test_one_whom_replicas_hear_is_only_out_of_our_own_reach(answering, receives):
+    world = cut_off(formed(), *answering, receives=receives)
+    outcome = world.step()
+    assert (world.taken, outcome.graces) == ([], {})
+    assert condition(outcome, "Available").status == "False"
+
+
+def test_a_switchover_and_a_restart_leave_a_server_its_own_time():
+    world = formed()
+    world.cr["metadata"]["annotations"]["example.com/switchover-to"] = "db-1"
+    graces = [world.step().graces for _ in range(6)]
+    assert world.taken[:2] == ["checkpoint db-0", "delete db-0"]
+    assert graces == [{}] * 6

@@ -91,6 +91,42 @@ def test_no_parameter_that_is_ours_can_be_set():
             database_spec(cr(parameters={name: "x"}))
 
 
+NAMED = {
+    "a program": {"ssl_passphrase_command": "cat /etc/passphrase"},
+    "a library that compiles": {"jit_provider": "/data/evil"},
+    "a folder of libraries": {"dynamic_library_path": "/data"},
+    "a program of an extension": {"basebackup_to_shell.command": "sh"},
+    "a script of an extension": {"pgsodium.getkey_script": "/data/key"},
+    "code that an extension runs": {"plperl.on_init": "system('id')"},
+    "a file of an extension": {"some.key_file": "/etc/key"},
+    "a folder of logs": {"log_directory": "/var/lib"},
+    "a file with a key": {"krb_server_keyfile": "/etc/krb5.keytab"},
+    "another file of parameters": {"include": "/data/more.conf"},
+    "a folder of them": {"include_dir": "/data"},
+    "a library beside the image's": {"shared_preload_libraries": "auto_explain, /data/evil.so"},
+    "a library above the image's": {"session_preload_libraries": "$libdir/../evil"},
+}
+
+
+@pytest.mark.parametrize("parameters", NAMED.values(), ids=NAMED)
+def test_no_parameter_names_a_program_or_a_file(parameters):
+    (name,) = parameters
+    with pytest.raises(SpecError) as told:
+        database_spec(cr(parameters=parameters))
+    assert str(told.value).startswith(f".spec.parameters[{name}]: ")
+
+
+USUAL = {
+    "search_path": '"$user", public', "shared_preload_libraries": "pg_stat_statements, $libdir/auto_explain", "temp_file_limit": "1GB",
+    "log_temp_files": "0", "auto_explain.log_min_duration": "1s", "pg_stat_statements.max": "1000", "wal_sync_method": "fdatasync",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_what_only_sounds_like_a_file_can_be_set(name):
+    assert database_spec(cr(parameters={name: USUAL[name]})).parameters == {name: USUAL[name]}
+
+
 def test_what_makes_sense_is_read():
     found = database_spec(cr(users=[{"name": "shop"}], databases=[{"name": "a", "owner": "shop"}, {"name": "b"}]))
     assert [each.owner for each in found.databases] == ["shop", "postgres"]

@@ -366,3 +366,80 @@ def test_whoever_is_reached_no_acknowledged_row_is_lost_unless_somebody_approves
     assert acknowledged <= {*disk(world, world.primary["name"])["rows"]}
     assert world.write("last")
     assert begun(world, world.primary["name"])
+
+
+# --- what acknowledges rows that no replica has ----------------------------------------------------
+
+LOOSE = ["off", "OFF", "local", "Local", "remote_write", "false", "no", "0", " off", "'off'"]
+STRICT = ["on", "On", "remote_apply", "true", "yes", "1"]
+
+
+@pytest.mark.parametrize("value", LOOSE)
+def test_what_acknowledges_rows_that_no_replica_has_isnt_set_where_none_may_be_lost(value):
+    world = World(replicas=3, synchronous=REQUIRED, parameters={"synchronous_commit": value, "work_mem": "8MB"})
+    outcome = world.settle()
+    assert all(server["settings"] == {"work_mem": "8MB"} for server in world.running.values())
+    degraded = condition(outcome, "Degraded")
+    assert (degraded.reason, condition(outcome, "Ready").status) == ("CommitRefused", "False")
+    assert degraded.message.startswith(
+        f".spec.parameters[synchronous_commit]: {value} acknowledges rows that no replica has"
+    )
+    assert outcome.warnings == (degraded.message,)
+    assert noted(world) == [(THREE, 1)]
+
+
+@pytest.mark.parametrize("value", STRICT)
+def test_what_waits_for_replicas_is_set(value):
+    world = World(replicas=3, synchronous=REQUIRED, parameters={"synchronous_commit": value})
+    outcome = world.settle()
+    assert world.server_of("db-0")["settings"] == {"synchronous_commit": value}
+    assert (condition(outcome, "Degraded").status, outcome.warnings) == ("False", ())
+
+
+def test_a_failover_that_may_lose_rows_says_so_until_the_primary_is_told_otherwise_and_replicas_have_all():
+    world = formed(PREFERRED)
+    assert noted(world) == [(THREE, 1)]
+    world.cr["spec"]["parameters"] = {"synchronous_commit": "off"}
+    world.step()
+    assert noted(world) == [([], 0), (THREE, 1)]  # before any server is told
+    assert "synchronous_commit" not in world.server_of("db-0")["settings"]
+    outcome = world.settle()
+    assert noted(world) == [([], 0), (THREE, 1)]
+    assert condition(outcome, "Ready").status == "True"
+    assert condition(outcome, "Ready").message.endswith(
+        ".spec.parameters[synchronous_commit] is off: rows that were acknowledged may be lost when the primary crashes"
+    )
+    assert outcome.warnings
+    away = lost(world)
+    message = condition(away.step(), "Available").message
+    assert "may lose rows that were acknowledged, since .spec.parameters[synchronous_commit] is off" in message
+    assert "may lose 0 bytes" not in message
+
+
+def test_once_rows_wait_again_that_is_confirmed_before_a_failover_loses_nothing():
+    world = formed(PREFERRED)
+    world.cr["spec"]["parameters"] = {"synchronous_commit": "local"}
+    world.settle()
+    world.cr["spec"]["parameters"] = {"synchronous_commit": "on"}
+    world.taken.clear()
+    world.settle()
+    assert world.taken[-1] == "confirm-quorum db-0"
+    assert noted(world) == [(THREE, 1)]
+
+
+def test_what_is_still_set_on_a_primary_counts():
+    world = formed()
+    world.server_of("db-0")["settings"]["synchronous_commit"] = "off"  # as a daemon of before has set it
+    world.step()
+    assert noted(world) == [([], 0), (THREE, 1)]
+    world.settle()
+    assert world.server_of("db-0")["settings"] == {}
+    assert noted(world) == [(THREE, 1)]
+
+
+def test_without_replicas_that_are_waited_for_a_commit_that_waits_for_nothing_is_warned_of():
+    told = {"off": "when the primary crashes", "local": "", "on": ""}
+    for value, words in told.items():
+        outcome = World(parameters={"synchronous_commit": value}).settle()
+        assert bool(outcome.warnings) == bool(words)
+        assert all(each.endswith(words) for each in outcome.warnings)

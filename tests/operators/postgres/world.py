@@ -11,12 +11,13 @@ import re
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, is_approved, unmet
-from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.call import outcome_of
-from kubectl_reconcile.core.module.inputs import Context, Owned
+from kubectl_reconcile.core.module.inputs import Context
 from kubectl_reconcile.core.module.outcome import key_of
 from kubectl_reconcile_operators.postgres import MyDatabase
 from kubectl_reconcile_operators.postgres.access.hba import hba_digest
+from tests.operators.keeping import ended as ended_by
+from tests.operators.keeping import made, seen
 
 NOW = "2026-11-20T12:00:00Z"
 HANDOVER = ["checkpoint db-0", "delete db-0", "create db-0", "promote db-1"]
@@ -76,6 +77,9 @@ class World:
     def server(self):
         (found,) = self.running.values()
         return found
+
+    def server_of(self, name):
+        return self.running[uid_of(self.pods[name])]
 
     # --- what happens by itself ---------------------------------------------------------------------
 
@@ -320,7 +324,7 @@ class World:
     # --- what the module does -----------------------------------------------------------------------
 
     def ask(self, with_=outcome_of):
-        owned = Owned(copy.deepcopy(list(self.objects.values())), copy.deepcopy(self.others))
+        owned = seen(MyDatabase, self.cr, self.objects.values(), self.others)
         return with_(MyDatabase, copy.deepcopy(self.cr), owned, self.facts(), Context(self.now, "mydatabase", self.cr))
 
     def step(self, with_=outcome_of, *, notes=True):
@@ -329,22 +333,21 @@ class World:
         if notes:
             self.cr["status"] = {**outcome.status, "conditions": self.noted(outcome)}
         wanted = {(each["kind"], each["metadata"]["name"]): each for each in outcome.children}
-        gone = [] if outcome.keep_children else [key for key in self.objects if key not in wanted]
-        done = [self.delete(*key) for key in gone]
+        done = [self.delete(*key) for key in ended_by(MyDatabase, self.cr, self.objects, outcome)]
         for key, child in wanted.items():
             if key[1] in self.unwritten:
                 self.unwritten.remove(key[1])
             elif key not in self.objects:
-                made = as_stored(adopt_child(copy.deepcopy(child), self.cr, MyDatabase))
-                made["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
-                self.objects[key] = made
+                new = as_stored(made(MyDatabase, self.cr, child))
+                new["metadata"] |= {"uid": f"u-{next(self.new)}", "resourceVersion": "1"}
+                self.objects[key] = new
                 done.append(f"create {key[1]}" if key[0] == "Pod" else "")
             elif key_of(child) not in outcome.untouched:
                 live = self.objects[key]
                 assert key[0] != "Pod" or live["spec"] == as_stored(child)["spec"], f"{key} can't be changed so"
                 live["spec"] = copy.deepcopy(child["spec"])
                 live["metadata"]["annotations"] = dict(child["metadata"].get("annotations") or {})
-                live["metadata"]["labels"] = adopt_child(child, self.cr, MyDatabase)["metadata"]["labels"]
+                live["metadata"]["labels"] = made(MyDatabase, self.cr, child)["metadata"]["labels"]
         for action in outcome.actions:
             if not is_approved(action, self.cr):
                 continue

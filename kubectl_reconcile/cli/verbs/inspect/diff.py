@@ -37,7 +37,7 @@ Examples:
 @click.option(
     "--offline",
     is_flag=True,
-    help="Don't check the changes in a dry run. The output then lacks the effects of defaults and webhooks.",
+    help="Don't check the changes in a dry run. The output then lacks the effects of defaults and webhooks. With -f, no cluster needs to be configured.",
 )
 @click.option(
     "--until-stable",

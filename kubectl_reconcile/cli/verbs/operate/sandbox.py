@@ -108,9 +108,9 @@ _CONTAINER = click.option("-c", "--container", default="", help="Only this conta
 )
 @loaded
 def partition() -> None:
-    """Cut a process pod off from other pods, until `heal`.
+    """Cut a process pod off from the network, until `heal`.
 
-    Everything that it sends to them is lost. Probes, DNS and addresses of Services still work.
+    Everything that it sends and receives is lost, by way of Services too. Commands in it (`kubectl exec`, probes that run one) still work; a daemon and other probes don't reach it.
     """
 
 

@@ -15,6 +15,7 @@ from kubectl_reconcile.core.ssa.go_defaults.table import (
     DROPPED_ZEROS,
     DROPPED_ZEROS_OF,
     GROWN,
+    HELD_BY_VALUE,
     LABELLED_AS_PODS,
     WRITTEN_BY_SERVER,
 )
@@ -26,7 +27,7 @@ from kubectl_reconcile.core.ssa.values import is_zero, same
 def completed(wanted: Any, live: Any, of: Type | None) -> Any:
     """Return *wanted* with what the server's Go code makes of it by the table, as far as *live* shows just that.
 
-    Filled in are fields that *wanted* lacks, or has at zero, and that *live* has at their default; zero values that
+    Filled in are fields that *wanted* lacks, or has at a zero that says nothing, and that *live* has at their default; zero values that
     Go doesn't store and *live* doesn't have are left out; what the server alone writes is as in *live*. Everything
     else is as it was.
     """
@@ -56,7 +57,12 @@ def _completed_map(
             dropped = declared and (name in DROPPED_ZEROS or (of.definition, name) in DROPPED_ZEROS_OF)
             if not (dropped and is_zero(value) and not isinstance(value, dict | list)):
                 out[name] = value
-        elif declared and is_zero(value) and name in defaults and _is_default(defaults[name], live[name], wanted):
+        elif (
+            declared
+            and name in defaults
+            and _is_absent_to_go(value, of.definition, name)
+            and _is_default(defaults[name], live[name], wanted)
+        ):
             out[name] = live[name]
         else:
             out[name] = _completed(value, live[name], fields.type_at(name), f"{place}.{name}")
@@ -70,6 +76,12 @@ def _completed_map(
     for path in WRITTEN_BY_SERVER.get(of.definition, ()):
         out = _with_live(out, live, path)
     return _labelled_as_pods(out, live) if of.definition in LABELLED_AS_PODS else out
+
+
+def _is_absent_to_go(value: Any, definition: str, name: str) -> bool:
+    """Tell whether Go can't tell *value* from a field that isn't there: most numbers and booleans with a default are pointers, whose zero says something."""
+    is_counted = isinstance(value, int | float)
+    return is_zero(value) and (not is_counted or (definition, name) in HELD_BY_VALUE)
 
 
 def _with_live(wanted: Any, live: Any, path: tuple[str, ...]) -> Any:

@@ -251,3 +251,13 @@ DROPPED_ZEROS: Final = frozenset(
 DROPPED_ZEROS_OF: Final = frozenset(
     {("EnvVar", "value"), ("PriorityClass", "globalDefault"), ("Toleration", "value"), ("VolumeMount", "readOnly")}
 )
+
+HELD_BY_VALUE: Final = frozenset(
+    {
+        *(("Probe", name) for name in ("failureThreshold", "periodSeconds", "successThreshold", "timeoutSeconds")),
+        *(("QueuingConfiguration", name) for name in ("handSize", "queueLengthLimit", "queues")),
+        ("DeviceSubRequest", "count"), ("ExactDeviceRequest", "count"), ("FlowSchemaSpec", "matchingPrecedence"),
+        ("ServicePort", "targetPort"),
+    }
+)  # fmt: skip
+"""Numbers with a default that Go structs hold by value, so that a stated zero becomes the default; all others are pointers: no replicas is none."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from itertools import product
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,8 +33,8 @@ _AT_ONCE = 16
 class Needed(Struct, frozen=True):
     """What the account of *sync* needs at *revision*. *problems* are those of the source and of what refers to roles.
 
-    *coming* are namespaces that aren't there and that the source makes; *absent* those that nobody makes. *syncs* are those that the source
-    itself holds and that follow something, each with its namespace.
+    *coming* are namespaces that aren't there and that the source makes; *absent* those that nobody makes, or that were deleted since the Sync made them.
+    *syncs* are those that the source itself holds and that follow something, each with its namespace.
     """
 
     sync: Sync
@@ -66,7 +65,9 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         ApiError: the server doesn't answer.
     """
     desired = await reconcile.read(session, target, shown=False)  # which rights it lacks is what is asked
-    applied = [each for each in desired.manifests if not translated(each.manifest).left_out]
+    applied = (
+        [] if _is_going(target) else [each for each in desired.manifests if not translated(each.manifest).left_out]
+    )
     inputs = RightsInputs(
         target.sync,
         applied,
@@ -81,7 +82,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
     if leftovers := await _leftovers(session, target, needs):
         needs = needs_of(inputs.having(leftovers))
     gone = await _absent(session, needs.here)
-    coming = gone & needs.made
+    coming = (gone & needs.made) - _left(target)
     problems = (*desired.problems, *needs.problems)
     held = [
         each for each in applied if each.gvk.group_kind == SYNC.group_kind and map_at(each.manifest, "spec", "source")
@@ -153,33 +154,56 @@ async def _leftovers(session: Session, target: Target, needs: Needs) -> list[tup
 
     Only where the Sync says that it has members, and only what was applied as the Sync: anybody can write a label.
     """
-    if target.parent is None or not target.sync.prune:
+    if target.parent is None or not (target.sync.prune or _is_going(target)):
         return []
     recorded = Contents.recorded(target.parent)
     kinds = [kind for kind in recorded.kinds if _may_have_more(session, kind, recorded, needs)]
-    return await members_of(session, target.sync, kinds, recorded.namespaces)
+    return [*await members_of(session, target.sync, kinds, recorded), *where_to_look(session, recorded)]
+
+
+def where_to_look(session: Session, recorded: Contents) -> list[tuple[ObjectRef, Kind]]:
+    """Return what stands for the members of a kind in each namespace where a Sync says that it has some: nothing is pruned where the account can't look."""
+    found = []
+    for kind in sorted(recorded.kinds) if recorded.is_detailed else ():
+        resource = session.resource(kind)
+        if resource is not None and resource.namespaced:
+            whole = Kind(resource.gvk, resource.plural, namespaced=True, schema=UNKNOWN)
+            found += [(ObjectRef(*kind, place, ""), whole) for place in sorted(recorded.places_of(kind))]
+    return found
+
+
+def _is_going(target: Target) -> bool:
+    """Tell whether the Sync is being deleted: then nothing is applied any more, and only what is there still concerns its account."""
+    return bool(map_at(target.parent or {}, "metadata").get("deletionTimestamp"))
+
+
+def _left(target: Target) -> frozenset[str]:
+    """Return the namespaces that the Sync has had members in: of these one that isn't there was deleted, and isn't made again by a grant."""
+    parent = target.parent
+    has_synced = bool(map_at(parent or {}, "status").get("lastAppliedRevision"))
+    return Contents.recorded(parent).namespaces if parent is not None and has_synced else frozenset()
 
 
 async def members_of(
-    session: Session, sync: Sync, kinds: Iterable[GroupKind], places: Collection[str]
+    session: Session, sync: Sync, kinds: Iterable[GroupKind], recorded: Contents
 ) -> list[tuple[ObjectRef, Kind]]:
-    """Return the members of a set of these *kinds*, cluster-scoped or in *places*, as far as they may be listed.
+    """Return the members of a set of these *kinds*, cluster-scoped or where they are *recorded* to be, as far as they may be listed.
 
     Only what was applied as the Sync: anybody can write a label. What is to be kept when its file goes isn't among them.
 
     Raises:
         ApiError: the server doesn't answer.
     """
-    ours = await live_members_of(session, sync, kinds, places)
+    ours = await live_members_of(session, sync, kinds, recorded)
     refs = {ObjectRef.of(one): GroupVersionKind.of(one) for one in ours if not MemberOptions.of(one).kept}
     known = served_kinds(session, refs.values())
-    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if may_be_member(ref, places)]
+    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if may_be_member(ref, recorded.namespaces)]
 
 
 async def live_members_of(
-    session: Session, sync: Sync, kinds: Iterable[GroupKind], places: Collection[str]
+    session: Session, sync: Sync, kinds: Iterable[GroupKind], recorded: Contents
 ) -> list[Manifest]:
-    """Return the live objects of these *kinds* that were applied as the Sync, cluster-scoped or in *places*, as far as they may be listed.
+    """Return the live objects of these *kinds* that were applied as the Sync, cluster-scoped or where they are *recorded* to be, as far as they may be listed.
 
     Raises:
         ApiError: the server doesn't answer.
@@ -187,7 +211,7 @@ async def live_members_of(
     set_id = set_id_of(sync)
     wide = await gather.list_along(session, {Listing(kind, set_id=set_id) for kind in kinds})
     unseen = [one for one, answer in wide.items() if answer.unseen]
-    narrow = {Listing(one.kind, place, set_id) for one, place in product(unseen, places)}
+    narrow = {Listing(one.kind, place, set_id) for one in unseen if one.kind for place in recorded.places_of(one.kind)}
     answers = [*wide.values(), *(await gather.list_along(session, narrow)).values()]
     return [one for answer in answers for one in answer.objects if is_marked_by_us(one, sync.field_manager)]
 

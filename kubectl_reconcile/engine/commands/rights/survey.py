@@ -21,7 +21,7 @@ from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.commands import install
-from kubectl_reconcile.engine.commands.rights.needed import live_members_of, members_of
+from kubectl_reconcile.engine.commands.rights.needed import live_members_of, members_of, where_to_look
 from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -94,7 +94,7 @@ def _followed(live: Manifest) -> Sync | None:
 
 async def _state(session: Session, live: Manifest, sync: Sync, *, installed: bool) -> AccountState:
     account, recorded = Account.of(sync), Contents.recorded(live)
-    members = await members_of(session, sync, recorded.kinds, recorded.namespaces)
+    members = [*await members_of(session, sync, recorded.kinds, recorded), *where_to_look(session, recorded)]
     needs = needs_of(RightsInputs(sync, (), {}, members=members))
     held = await Reviewer(session.client, account).review([*needs.placed(), *await _entrusted(session, sync, recorded)])
     acting = (sync.namespace, Right("", "serviceaccounts", "impersonate", account.name))
@@ -106,7 +106,7 @@ async def _state(session: Session, live: Manifest, sync: Sync, *, installed: boo
 async def _entrusted(session: Session, sync: Sync, recorded: Contents) -> list[PlacedRight]:
     """Return the rights that the server would ask for what members hold, if it were set now."""
     fields = install.entrusted(recorded.kinds)
-    live = await live_members_of(session, sync, fields, recorded.namespaces) if fields else ()
+    live = await live_members_of(session, sync, fields, recorded) if fields else ()
     refs = ((ObjectRef.of(one), one) for one in live)
     return [(ref.namespace, right) for ref, one in refs for right in rights_to_set(fields[ref.group_kind], one)]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kubectl_reconcile.cluster.errors import Forbidden, NotFound
+from kubectl_reconcile.cluster.errors import Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.engine.sync.session import Session
 
 
 async def listed(session: Session, api: str, kind: str, namespace: str) -> list[Manifest] | None:
-    """Return what there is of a kind in *namespace*, None where that may not be asked.
+    """Return what there is of a kind in *namespace*, None where that may not be asked, or is answered by somebody who is down.
 
     Raises:
         ApiError: the server doesn't answer.
@@ -20,6 +20,6 @@ async def listed(session: Session, api: str, kind: str, namespace: str) -> list[
         items, _ = await session.client.list(resource.collection(namespace))
     except NotFound:
         return []
-    except Forbidden:
+    except (Forbidden, ServerError):
         return None
     return list(items)

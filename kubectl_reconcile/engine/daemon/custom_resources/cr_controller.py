@@ -32,8 +32,9 @@ from kubectl_reconcile.core.daemon.cr_pass import (
 )
 from kubectl_reconcile.core.daemon.pass_events import ForgetFailures, LookAgain, Retry, RetryScheduled
 from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.health.verdict import AWAITING
 from kubectl_reconcile.core.module.published import to_be_noted
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, condition_of
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.writer import Signal
@@ -101,6 +102,7 @@ class CrController(Struct):
             is_urgent=made.outcomes.is_urgent,
             lapses_at_s=self.context.contention.due_s(ref),
             duration_s=time.perf_counter() - started,
+            awaiting=_news_of_awaited(cr, made),
         )
 
     async def _written(
@@ -146,3 +148,14 @@ class CrController(Struct):
             case Retry():
                 delay_s = queue.failed(ref, instruction.priority, cap_s=instruction.cap_s)
                 await self.context.hear(ref, RetryScheduled(instruction, delay_s))
+
+
+def _news_of_awaited(cr: Manifest, made: Plan) -> str:
+    """Return which action waits for a person since this pass; nothing where *cr* says so already, or none does."""
+    written = next((each.after for each in made.outcomes.statuses if each.ref == ObjectRef.of(cr)), {})
+    now, before = condition_of(written, AWAITING) or {}, condition_of(cr, AWAITING) or {}
+    is_news = now.get("status") == "True" and (before.get("status"), before.get("message")) != (
+        "True",
+        now.get("message"),
+    )
+    return str(now.get("message") or "") if is_news else ""

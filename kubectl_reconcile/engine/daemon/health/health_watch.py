@@ -105,7 +105,7 @@ class HealthWatch:
         session, contents = self.context.session_of(sync), Contents.recorded(live)
         feeds = gather.member_feeds(session, gather.member_kinds(session, contents, ()), PART_OF)
         try:
-            await self.context.view.of(sync).ensure(feeds, contents.namespaces)
+            await self.context.view.of(sync).ensure(feeds, contents)
         except ApiError:
             return  # the next look at the Sync tries again
         await self.take_up(sync, live)

@@ -77,7 +77,17 @@ def test_a_stateful_set_whose_claims_stay_is_replaced_without_a_question():
     assert (made.holds, len(made.changes)) == ((), 1)
 
 
-@pytest.mark.parametrize("body", [thing("PersistentVolumeClaim", "data"), CRD], ids=["a claim", "a kind"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        thing("PersistentVolumeClaim", "data"),
+        CRD,
+        thing("MyDatabase", "one", "example.com/v1"),
+        thing("Kafka", "one", "kafka.strimzi.io/v1beta2"),
+        thing("VolumeSnapshot", "one", "snapshot.storage.k8s.io/v1"),
+    ],
+    ids=["a claim", "a kind", "a database", "a database of another operator", "a snapshot"],
+)
 def test_what_holds_others_is_never_replaced_unasked(body):
     listed = {IN_SHOP: Listed((body,)), Listing(WIDGET): Listed()}
     (hold,) = judged(change(body), listed=listed).holds

@@ -180,6 +180,30 @@ class Db:
             slot: each for slot, each in found.items() if slot.rpartition("-")[0] == self.name and slot[-1].isdigit()
         }
 
+    def owners(self):
+        """The owners of the claims of its instances, by slot."""
+        return [each["metadata"].get("ownerReferences") for _, each in sorted(self.claims().items())]
+
+    def bind(self):
+        """Give its claims an owner, as daemons did before they kept them."""
+        cr, ours = self.cr, "example.com/"
+        owner = {"apiVersion": API, "kind": "MyDatabase", "name": self.name, "uid": cr["metadata"]["uid"]}
+        for claim in self.claims().values():
+            metadata, asked = claim["metadata"], ("accessModes", "resources")
+            noted = {name: text for name, text in metadata.get("annotations", {}).items() if name.startswith(ours)}
+            body = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {
+                    **{name: metadata[name] for name in ("name", "namespace", "labels")},
+                    "annotations": noted,
+                    "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+                },
+                "spec": {name: claim["spec"][name] for name in asked},
+            }
+            as_module = ("--server-side", "--field-manager=kubectl-reconcile-mydatabase", "--force-conflicts")
+            self.real.kubectl.apply(body, *as_module)
+
     # --- what is done to it ---------------------------------------------------------------------------
 
     def hand_over(self, to):
@@ -211,6 +235,16 @@ class Db:
         self.real.kubectl(
             "delete", "mydatabase", self.name, "-n", self.real.namespace, "--timeout=300s", "--ignore-not-found"
         )
+
+    def end_while_nobody_looks(self):
+        """Delete it as some tools do, what it owns first, while no daemon runs; one comes back once its pods are gone."""
+        self.daemon.kill()
+        pods = [each["pod"] for each in self.status["instances"]]
+        how = ("--cascade=foreground", "--wait=false", "-n", self.real.namespace)
+        self.real.kubectl("delete", "mydatabase", self.name, *how)
+        self.real.gone(*pods)
+        self.daemon.start()
+        self.real.eventually(lambda: not self.cr, f"{self.name} is gone")
 
     def lose(self):
         """Delete it, and all volumes that are there."""

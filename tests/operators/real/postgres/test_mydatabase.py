@@ -56,8 +56,11 @@ def test_it_is_begun_filled_and_changed_and_its_rows_outlast_a_crash_and_a_delet
     assert db.sql("select count(*), sum(n) from rows") == ["1000|500500"]
 
     system = db.status["systemID"]
-    db.end()
-    real.gone("db-0")
+    assert db.owners() == [None]
+    db.bind()
+    real.eventually(lambda: db.owners() == [None], "a claim of before is freed")
+    db.end_while_nobody_looks()
+    assert db.owners() == [None]
     db.apply()
     db.settled()
     assert db.status["systemID"] == system

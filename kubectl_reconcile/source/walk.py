@@ -1,0 +1,209 @@
+"""One walk through a local folder: which files are read of it, and what is wrong with others. See ``worktree``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from kubectl_reconcile.core.manifests.files import (
+    IGNORE_FILE,
+    MOST_IGNORE_BYTES,
+    SourceIgnore,
+    is_manifest_path,
+    is_renderer_path,
+    without_unrendered,
+)
+from kubectl_reconcile.core.manifests.tree import resolved
+from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.source.cloned.entries import NOWHERE, NOWHERE_HINT
+from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.limits import CEILINGS, GitLimits, IgnoreTexts, too_much, variable
+from kubectl_reconcile.source.render.trees import link_text
+
+
+def content_of(file: Path, most: int) -> bytes:
+    """Return what is in a file; of one larger than *most* bytes, which isn't parsed, only the beginning."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe put in its place won't hold us up
+    with os.fdopen(descriptor, "rb") as opened:
+        size = min(os.fstat(descriptor).st_size, most)
+        data = opened.read(size + 1)  # to ask for as much as there may be would set that much memory aside
+        return data if len(data) <= size else data + opened.read(most - size)
+
+
+def too_much_in(where: str, what: str, name: str) -> SourceError:
+    """Return the error that there is too much of something in a folder, and the setting that allows more."""
+    return too_much(where, what, "give a folder in it", f"set {variable(CEILINGS[name].flag)} to more")
+
+
+def not_there(location: Path, error: Exception) -> SourceError:
+    """Return the error that a folder or file can't be read."""
+    why = getattr(error, "strerror", None) or str(error)
+    fault = (
+        SourceFault.NO_SUCH_PATH
+        if isinstance(error, FileNotFoundError | NotADirectoryError)
+        else SourceFault.UNREADABLE
+    )
+    return SourceError(fault, f"{location}: {why}", "give a folder or a file of manifests")
+
+
+class FoundFiles(Struct):
+    """What a walk has found: files by the paths that revisions give them, problems, and renderers' files, whose folders are *unrendered*."""
+
+    files: dict[str, Path] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    renderers: list[str] = field(default_factory=list)
+    unrendered: tuple[str, ...] = ()
+
+    def readable(self, ignore: SourceIgnore | None = None) -> FoundFiles:
+        """Return what is to be read of it: neither what is ignored nor what would have to be rendered."""
+        ignore = ignore or SourceIgnore({})
+        files = {path: file for path, file in self.files.items() if not ignore.matches(path)}
+        problems = [problem for problem in self.problems if not ignore.matches(problem.path)]
+        chosen = without_unrendered(files, [path for path in self.renderers if not ignore.matches(path)])
+        told = [*ignore.problems, *chosen.problems, *problems]
+        return FoundFiles(dict(chosen.files), told, unrendered=chosen.unrendered)
+
+
+class Walk:
+    """One walk through a folder, or what is *below* a path in it, which errors call *label*; no further than *limits* allow. Links lead anywhere in *tree*."""
+
+    def __init__(
+        self, root: Path, below: str, tree: Path, *, recursive: bool, raw: bool, limits: GitLimits, label: str
+    ) -> None:
+        self._root, self._below, self._tree, self._recursive, self._raw = root, below, tree, recursive, raw
+        self._limits, self._label, self._count = limits, label, 0
+        self._deepest = limits.depth + (below.count("/") + 1 if below else 0)
+        self._found = FoundFiles()
+        self._ignored = IgnoreTexts(label)
+        self._links: list[tuple[str, Path]] = []
+        self._followed: set[Path] = set()
+
+    def done(self) -> FoundFiles:
+        """Walk and return what there is.
+
+        Raises:
+            SourceError: the folder itself can't be listed, or there is too much in it.
+        """
+        top = self._root / self._below
+        try:
+            os.scandir(top).close()
+        except OSError as error:
+            raise not_there(top, error) from None
+        self._look_above()
+        self._folder(top, f"{self._below}/" if self._below else "")
+        ignore = SourceIgnore(dict(self._ignored.by_folder)) if self._links else SourceIgnore({})
+        read_anyway = {file for path, file in self._found.files.items() if not ignore.matches(path)}
+        while self._links:
+            self._link(*self._links.pop(0), read_anyway)
+        if self._raw:  # its own renderer's file says nothing then; those below are other folders' still
+            self._found.renderers = [each for each in self._found.renderers if each.rpartition("/")[0] != self._below]
+        return self._found.readable(SourceIgnore(self._ignored.by_folder))
+
+    def ignored_here(self) -> Mapping[str, bytes]:
+        """Return the ignore files of the folder itself and of those above it, by folder."""
+        self._look_above()
+        own = self._root / self._below / IGNORE_FILE
+        if own.is_file() and not own.is_symlink():
+            self._ignore_as(self._below, own)
+        return self._ignored.by_folder
+
+    def _look_above(self) -> None:
+        """Take in what the folders above the path ignore."""
+        parts = self._below.split("/") if self._below else []
+        for length in range(len(parts)):
+            folder = "/".join(parts[:length])
+            file = self._root / folder / IGNORE_FILE
+            if file.is_file() and not file.is_symlink():
+                self._ignore_as(folder, file)
+
+    def _folder(self, folder: Path, prefix: str) -> None:
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(self._counted(listing, prefix), key=lambda entry: entry.name)
+        except OSError as error:
+            self._problem(prefix.rstrip("/"), f"the folder can't be read: {error.strerror}", "check its permissions")
+            return
+        for entry in entries:
+            try:
+                self._entry(entry, prefix + entry.name)
+            except OSError as error:
+                self._problem(prefix + entry.name, f"can't be read: {error.strerror}", "check its permissions")
+
+    def _counted(self, listing: Iterable[os.DirEntry[str]], prefix: str) -> Iterator[os.DirEntry[str]]:
+        """Yield the entries of a folder while they aren't too many, or too deep; before all of them are held."""
+        for entry in listing:
+            self._count += 1
+            if self._count > self._limits.entries:
+                what = f"up to {prefix}{entry.name} there are more than {self._limits.entries:,} files and folders"
+                raise too_much_in(self._label, what, "entries")
+            if prefix.count("/") > self._deepest:
+                what = f"{prefix[:80]}… is below more than {self._limits.depth} folders"
+                raise too_much_in(self._label, what, "depth")
+            yield entry
+
+    def _ignore_as(self, folder: str, file: Path) -> None:
+        self._ignored.add(folder, content_of(file, MOST_IGNORE_BYTES))
+
+    def _entry(self, entry: os.DirEntry[str], path: str) -> None:
+        if entry.name == IGNORE_FILE:
+            if entry.is_file(follow_symlinks=False):
+                self._ignore_as(path.rpartition("/")[0], Path(entry.path))
+        elif entry.name.startswith("."):
+            return
+        elif is_renderer_path(path) and path.isprintable() and not entry.is_dir():
+            self._found.renderers.append(path)
+        elif entry.is_symlink():
+            self._links.append((path, Path(entry.path)))
+        elif entry.is_dir():
+            if not self._recursive:
+                return
+            self._folder(Path(entry.path), f"{path}/")
+        elif entry.is_file() and is_manifest_path(path):
+            if path.isprintable():
+                self._found.files[path] = Path(entry.path)
+            else:
+                self._problem(path, "a file name with control characters or not in UTF-8", "rename it")
+
+    def _link(self, path: str, link: Path, read_anyway: set[Path]) -> None:
+        target = self._target(link)
+        if target is None:
+            if is_manifest_path(path) or "." not in link.name:
+                self._problem(path, NOWHERE, NOWHERE_HINT)
+        elif target.is_dir():
+            if self._recursive and target not in self._followed and not link.is_relative_to(target):
+                self._followed.add(target)
+                self._linked_folder(path, target, read_anyway)
+        elif is_manifest_path(path) and target not in read_anyway and target.is_file() and path.isprintable():
+            self._found.files[path] = target
+            read_anyway.add(target)
+
+    def _target(self, link: Path) -> Path | None:
+        """Return what a link leads to; None where that isn't in the tree."""
+        inside = link.relative_to(self._tree).as_posix()
+        real = resolved(inside, lambda place: link_text(self._tree / place))
+        if real is None or ".git" in real.lower().split("/") or not os.path.lexists(self._tree / real):
+            return None
+        return self._tree / real
+
+    def _linked_folder(self, path: str, target: Path, read_anyway: set[Path]) -> None:
+        """Read a folder that a link at *path* leads to, but for what is read where it really is."""
+        before, self._found = self._found, FoundFiles(problems=self._found.problems)
+        self._folder(target, f"{path}/")
+        linked, self._found = self._found, before
+        new = {each: file for each, file in linked.files.items() if file not in read_anyway}
+        read_anyway.update(new.values())
+        before.files.update(new)
+        here = self._root / self._below
+        before.renderers += (
+            each
+            for each in linked.renderers
+            if not is_renderer_path((target / each[len(path) + 1 :]).relative_to(self._tree).as_posix())
+            or not (target / each[len(path) + 1 :]).is_relative_to(here)
+        )
+
+    def _problem(self, path: str, message: str, hint: str) -> None:
+        shown = path if path.isprintable() else one_line(path.encode("utf-8", "backslashreplace").decode())
+        self._found.problems.append(Problem(shown, 0, message, hint))

@@ -1,0 +1,148 @@
+"""Symbolic links: one rule for folders, commits, overlays and charts. What stays within the tree is followed, everything else isn't."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.source.git import GitSource, Ref, Repository
+from kubectl_reconcile.source.worktree import WorktreeSource
+from tests.e2e.source.overlays import CONFIG
+
+NOWHERE = "a symbolic link to nothing in the repository, which isn't followed"
+
+
+class Checkout:
+    """A working tree with all of it committed, read at the path ``prod`` as a folder and as a repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.numbers = folder / "checkout", itertools.count()
+        self.folder.mkdir()
+        self.cache = folder / "cache"
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *arguments: str) -> str:
+        who = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
+        return subprocess.run(
+            ["git", *who, *arguments], cwd=self.folder, check=True, capture_output=True, text=True, timeout=300
+        ).stdout
+
+    def write(self, files: dict[str, str], links: dict[str, str] | None = None) -> None:
+        for name, text in files.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(text)
+        for name, target in (links or {}).items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).symlink_to(target)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", f"Change {next(self.numbers)}")
+
+    def commit(self, path: str = "prod") -> GitSource:
+        repository = Repository.of(self.folder.as_uri(), allow_local=True)
+        return GitSource(repository, Ref.of(branch="main"), path, cache_dir=self.cache)
+
+    def both(self, path: str = "prod") -> tuple[dict[str, bytes], list[str]]:
+        """What is read, and the paths of the problems: the same both ways."""
+        commit, found = self.commit(path), []
+        for source in (WorktreeSource(self.folder, path), commit):
+            revision = source.revision()
+            files = {name: source.read(blob) for name, blob in revision.files.items()}
+            found.append((files, sorted(f"{each.path}: {each.message}" for each in revision.problems)))
+        assert found[0] == found[1]
+        return found[1]
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+FOLLOWED = {
+    "a file beside the path": ({"base/x.yaml": "x"}, {"prod/x.yaml": "../base/x.yaml"}, {"prod/x.yaml"}),
+    "a file by another name": ({"base/x.tmpl": "x"}, {"prod/x.yaml": "../base/x.tmpl"}, {"prod/x.yaml"}),
+    "a folder beside the path": (
+        {"base/x.yaml": "x", "base/deep/y.yaml": "y", "base/README.md": "z"}, {"prod/base": "../base"},
+        {"prod/base/x.yaml", "prod/base/deep/y.yaml"},
+    ),
+    "a link to a link": ({"base/x.yaml": "x"}, {"base/y": "x.yaml", "prod/x.yaml": "../base/y"}, {"prod/x.yaml"}),
+    "a link in a folder behind a link": (
+        {"base/x.yaml": "x", "more/y.yaml": "y"}, {"base/more": "../more", "prod/base": "../base"},
+        {"prod/base/x.yaml", "prod/base/more/y.yaml"},
+    ),
+    "a hidden folder, as ConfigMaps are mounted": (
+        {"prod/..2026/x.yaml": "x"}, {"prod/..data": "..2026", "prod/x.yaml": "..data/x.yaml"}, {"prod/x.yaml"},
+    ),
+    "what is read where it is": ({"prod/a/x.yaml": "x"}, {"prod/y.yaml": "a/x.yaml", "prod/b": "a"}, {"prod/a/x.yaml"}),
+    "one file behind two links, once": (
+        {"base/x.yaml": "x"}, {"prod/a.yaml": "../base/x.yaml", "prod/b.yaml": "../base/x.yaml"}, {"prod/a.yaml"},
+    ),
+    "no more of a folder that the link is in": ({"prod/x.yaml": "x", "y.yaml": "y"}, {"prod/up": ".."}, {"prod/x.yaml"}),
+    "folders that lead to each other, once": (
+        {"a/x.yaml": "x", "b/y.yaml": "y"}, {"a/b": "../b", "b/a": "../a", "prod/a": "../a"},
+        {"prod/a/x.yaml", "prod/a/b/y.yaml"},
+    ),
+    "what isn't ignored": (
+        {"base/x.yaml": "x", "base/y.yaml": "y", "prod/.reconcileignore": "y.yaml\n"}, {"prod/base": "../base"}, {"prod/base/x.yaml"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "links", "read"), FOLLOWED.values(), ids=FOLLOWED)
+def test_a_link_within_the_repository_is_followed(checkout, files, links, read):
+    checkout.write({"prod/own.yaml": "own", **files}, links)
+    found, problems = checkout.both()
+    assert (found.keys(), problems) == ({"prod/own.yaml", *read}, [])
+
+
+def test_a_link_to_anywhere_else_is_a_problem(checkout, tmp_path):
+    (tmp_path / "secret.yaml").write_text("s3cr3t")
+    links = {
+        "prod/absolute.yaml": str(tmp_path / "secret.yaml"),
+        "prod/out.yaml": "../../secret.yaml",
+        "prod/nothing.yaml": "gone.yaml",
+        "prod/round.yaml": "round.yaml",
+        "prod/root": "/",
+        "prod/through.yaml": "../away/secret.yaml",
+        "away": "..",
+        "prod/git": "../.git",
+    }
+    checkout.write({"prod/own.yaml": "own"}, links)
+    found, problems = checkout.both()
+    assert found == {"prod/own.yaml": b"own"}
+    assert problems == sorted(f"{name}: {NOWHERE}" for name in links if name != "away")
+
+
+def test_the_path_itself_may_lead_through_a_link(checkout):
+    checkout.write({"releases/v2/x.yaml": "x"}, {"current": "releases/v2", "prod": "current"})
+    assert checkout.commit().revision().files.keys() == {"prod/x.yaml"}
+
+
+def test_a_change_behind_a_link_is_a_change(checkout):
+    checkout.write({"base/x.yaml": "x", "prod/own.yaml": "own"}, {"prod/x.yaml": "../base/x.yaml"})
+    source = checkout.commit()
+    before = source.revision()
+    checkout.write({"base/x.yaml": "y"})
+    sha = source.fetch()
+    assert source.differs(before.sha, sha)
+    assert source.read(source.revision().files["prod/x.yaml"]) == b"y"
+    checkout.write({"other.txt": "z"})
+    assert not source.differs(sha, source.fetch())
+
+
+def test_overlays_and_charts_follow_links_as_well(checkout, renderer):
+    checkout.write(
+        {
+            "prod/kustomization.yaml": "resources: [linked.yaml, base]\n",
+            "prod/own.txt": CONFIG % "own",
+            "base/kustomization.yaml": "resources: [x.yaml]\n",
+            "base/x.yaml": CONFIG % "x",
+        },
+        {"prod/linked.yaml": "own.txt", "prod/base": "../base"},
+    )
+    for source in (WorktreeSource(checkout.folder, "prod"), checkout.commit()):
+        found = ManifestReader(renderer=renderer).read(source)
+        assert [each.ref.name for each in found.manifests] == ["own", "x"], found.problems

@@ -1,0 +1,99 @@
+"""Owners at versions that the server can't use any more: the object is applied nevertheless, and the preview says what comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_reconcile.core.objects import GroupVersionKind
+from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.resources.status import ConditionReason
+from kubectl_reconcile.engine.apply.object_writer import write_status
+from tests.waiting import until
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+TEXT = {"type": "string"}
+STATUS = {"type": "object", "properties": {"ready": TEXT, "phase": TEXT}}
+
+
+def version(name, *fields, stored):
+    spec = {"type": "object", "properties": dict.fromkeys(fields, TEXT)}
+    return {
+        "name": name, "served": True, "storage": stored, "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": STATUS}}},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def gizmos(session, namespace):
+    """A kind of the test's own; call it with the versions that it has from now on."""
+    group, there = f"{namespace}.example.com", []
+
+    async def become(*versions):
+        names = {"kind": "Gizmo", "plural": "gizmos", "singular": "gizmo"}
+        crd = {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"gizmos.{group}"},
+            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
+        }  # fmt: skip
+        await session.client.apply(f"{CRDS}/gizmos.{group}", crd, manager="test", force=True)
+        wanted = {each["name"] for each in versions}
+
+        async def is_served():
+            await session.refresh()
+            return wanted == {each.gvk.version for each in session.discovery.resources if each.gvk.group == group}
+
+        await until(is_served, f"{group} is served at {wanted}")
+        there.append(group)
+        return group
+
+    return become
+
+
+def gizmo(group, version, **spec):
+    return {"apiVersion": f"{group}/{version}", "kind": "Gizmo", "metadata": {"name": "one"}, "spec": spec}
+
+
+def versions_in(live):
+    return {each["apiVersion"].rpartition("/")[2] for each in live["metadata"]["managedFields"]}
+
+
+async def test_an_object_whose_owners_wrote_at_a_version_that_is_served_no_more_is_applied(shop, session, gizmos):
+    old, new = version("v1", "a", "b", "c", stored=False), version("v2", "a", "b", "c", stored=True)
+    group = await gizmos(old, new)
+    shop.write({"a.yaml": gizmo(group, "v1", a="1", b="2")})
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    path = f"/apis/{group}/{{}}/namespaces/{shop.namespace}/gizmos/one"
+    await session.client.patch(path.format("v1"), {"spec": {"c": "3"}}, manager="editor")
+    kind = await session.kind(GroupVersionKind(group, "v1", "Gizmo"))
+    status = {**gizmo(group, "v1"), "status": {"ready": "yes"}}
+    status["metadata"]["namespace"] = shop.namespace
+    del status["spec"]
+    await write_status(session.client, kind, status, manager="controller")
+    await gizmos(new)
+    shop.write({"a.yaml": gizmo(group, "v2", a="4")})
+    (change,) = (await shop.plan()).acting()
+    assert (change.op, change.gate.blocked) == (Op.UPDATE, "")
+    assert {str(field.path) for field in change.fields} == {".spec.a", ".spec.b"}
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    live = await session.client.get(path.format("v2"))
+    assert (live["spec"], live["status"]) == ({"a": "4", "c": "3"}, {"ready": "yes"})
+    assert versions_in(live) == {"v2"}
+    assert {each["manager"] for each in live["metadata"]["managedFields"]} == {
+        "kubectl-reconcile",
+        "editor",
+        "controller",
+    }
+    assert not (await shop.plan()).acting()
+
+
+async def test_an_object_and_its_status_may_have_fields_that_an_earlier_version_does_not_know(shop, session, gizmos):
+    old, new = version("v1", "a", stored=False), version("v2", "a", "b", stored=True)
+    group = await gizmos(old, new)
+    shop.write({"a.yaml": gizmo(group, "v1", a="1")})
+    await shop.sync()
+    path = f"/apis/{group}/v2/namespaces/{shop.namespace}/gizmos/one"
+    shop.write({"a.yaml": gizmo(group, "v2", a="1", b="2")})
+    made = await shop.plan()
+    assert [(change.op, change.gate.blocked) for change in made.acting()] == [(Op.UPDATE, "")]
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    live = await session.client.get(path)
+    assert (live["spec"], versions_in(live)) == ({"a": "1", "b": "2"}, {"v2"})
