@@ -428,7 +428,9 @@ def _git_source(
     session: Session, repository: Repository, ref: Ref, path: str, render: Render = Render.AUTO
 ) -> GitSource:
     folder = session.cache_dir / "git"
-    return GitSource(repository, ref, path, cache_dir=folder, limits=session.git_limits, render=render)
+    return GitSource(
+        repository, ref, path, cache_dir=folder, limits=session.git_limits, render=render, guarded=session.guarded
+    )
 
 
 def may_read(session: Session, url: str) -> bool:
