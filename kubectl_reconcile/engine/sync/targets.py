@@ -419,8 +419,7 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
     repository = await repository_of(session, sync, git)
-    if session.allowed_urls.addresses:
-        repository = replace(repository, stays=True)
+    repository = replace(repository, stays=bool(session.allowed_urls.addresses), may=session.allowed_urls)
     return await trusting(session, sync, git, _git_source(session, repository, ref, git.path, git.render), keeps=keeps)
 
 
