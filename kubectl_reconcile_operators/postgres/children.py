@@ -58,6 +58,8 @@ PORT = 5432
 _DATA = "/var/lib/postgresql/data"
 _PGDATA = f"{_DATA}/pgdata"
 _SOCKETS = "/var/run/postgresql"
+_PASSFILE = f"{_SOCKETS}/replication.pgpass"
+_REPLICATION = "/replication"
 TLS_FOLDER = "/tls"
 _USER = 999
 """Who PostgreSQL runs as in the images that are based on Debian."""
@@ -114,15 +116,27 @@ rm -f "$PGDATA.rewinding"
 A standby that hangs without ending its connection has the process that serves it wait forever, even if that is told to end, and with it the
 checkpoint that would throw log away: the primary's disk would fill up. So the primary gives such a connection up. One who copies gets more time: its disk may be busy with what it writes.
 """
-_SERVE = """postgres "$@" &
+_SERVE = """taken() {
+  if [ -r "$REPLICATION/password" ]; then
+    (umask 077; printf '*:*:*:*:%s\\n' "$(sed 's/[\\\\:]/\\\\&/g' "$REPLICATION/password")" > "$PGPASSFILE.new" && mv "$PGPASSFILE.new" "$PGPASSFILE")
+  fi
+}
+taken
+postgres "$@" &
 server=$!
+while sleep 5; do taken; done &
+keeper=$!
 trap 'kill -INT "$server"' TERM INT
 while kill -0 "$server" 2>/dev/null; do
   wait "$server" && code=0 || code=$?
 done
+kill "$keeper"
 exit "$code"
 """
-"""TERM would have the server wait for its clients; INT ends their sessions, and it stops in order."""
+"""TERM would have the server wait for its clients; INT ends their sessions, and it stops in order.
+
+Whom a standby logs in as has a password that may change while it runs. It reads that anew each time it connects, from a file that is made of the Secret as its node has it now.
+"""
 
 _FIXED = {
     "listen_addresses": "*",
@@ -215,7 +229,9 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - of the container, which has no other writable place
     ]
     secret = {"secretName": spec.tls.secret_name, "optional": True, "defaultMode": 0o400} if spec.tls else {}
-    own_mounts = [{"name": TLS_VOLUME, "mountPath": TLS_FOLDER, "readOnly": True}] if secret else []
+    own_mounts = [{"name": "replication", "mountPath": _REPLICATION, "readOnly": True}]
+    own_mounts += [{"name": TLS_VOLUME, "mountPath": TLS_FOLDER, "readOnly": True}] if secret else []
+    replication = {"secretName": secret_of(ctx, REPLICATOR), "optional": True, "defaultMode": 0o400}
     common = {
         "image": spec.server_image,
         "volumeMounts": mounts,
@@ -234,6 +250,7 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
             {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(slot)}},
             {"name": "sockets", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
+            {"name": "replication", "secret": {**replication, "items": [{"key": "password", "path": "password"}]}},
             *([{"name": TLS_VOLUME, "secret": secret}] if secret else []),
         ],
         "initContainers": [
@@ -246,7 +263,11 @@ def _pod_spec(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str,
                 "volumeMounts": [*mounts, *own_mounts],
                 "command": ["sh", "-c", _SERVE, "postgres"],
                 "args": ["-D", _PGDATA, *(part for name, value in sorted(arguments.items()) for part in ("-c", f"{name}={value}"))],
-                "env": [{"name": "PGDATA", "value": _PGDATA}, _replication_password(ctx)],
+                "env": [
+                    {"name": "PGDATA", "value": _PGDATA},
+                    {"name": "PGPASSFILE", "value": _PASSFILE},
+                    {"name": "REPLICATION", "value": _REPLICATION},
+                ],
                 "ports": [{"name": "postgres", "containerPort": PORT, "protocol": "TCP"}],
                 "resources": dict(spec.resources),
                 "readinessProbe": {

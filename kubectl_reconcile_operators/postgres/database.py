@@ -63,7 +63,7 @@ from kubectl_reconcile_operators.postgres.situation import (
     claim_name,
 )
 from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec, database_spec, secrets_named
-from kubectl_reconcile_operators.postgres.steps import ACTIONS, DatabaseStep, NextDo, Purpose
+from kubectl_reconcile_operators.postgres.steps import ACTIONS, DECISIONS, DatabaseStep, NextDo, Purpose
 from kubectl_reconcile_operators.volumes import CLAIM, KEPT_CLAIMS, claims_at_the_end
 
 _EAGER_S, _BUSY_S, _IDLE_S = 0.1, 2.0, 15.0
@@ -276,7 +276,7 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 holds[f"roles.{given['user']}"] = s.roles.get(given["user"])
             case NextDo.MAKE_SLOT | NextDo.DROP_SLOT:
                 holds[f"slots.{given['slot']}"] = s.slots.get(given["slot"])
-            case NextDo.CHECKPOINT:
+            case NextDo.CHECKPOINT | NextDo.END_VOLUME:
                 pass
             case do if said := _CHANGED.get(do):
                 holds[f"pods.{slot}.{said}"] = instance.answer.get(said)
@@ -286,7 +286,7 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
                 holds |= dict(_compared(s))
             case _:
                 holds[f"databases.{given['database']}"] = s.databases.get(given["database"])
-    is_decision = step.do is NextDo.FAIL_OVER
+    is_decision = step.do in DECISIONS
     is_once = is_decision or step.do is NextDo.CONFIRM_QUORUM
     yield Action(
         step.key,

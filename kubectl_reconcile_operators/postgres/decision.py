@@ -6,7 +6,7 @@ The order, each line only where those above are settled:
    writes: nothing, a person decides.
 2. The superuser's Secret: made before there is a database, never afterwards, since a new password wouldn't be that of the server.
 3. A primary that is away for too long is left behind, see `failover`; a handover that was begun goes on, see `handover`.
-4. Volumes that are going are waited for. No database yet: the first instance, with its volume, which is filled from a backup before where one is named. Once there was one, no instance ever makes another.
+4. Volumes that are going are waited for, but for those that replicas run on. Of a database that is created again all volumes are looked at before one of them serves, see `gathering`. No database yet: the first instance, with its volume, which is filled from a backup before where one is named. Once there was one, no instance ever makes another.
 5. A primary whose pod has ended, or is gone, comes back on its volume.
 6. A primary that doesn't answer yet is waited for; where it can't run as it is and isn't as specified any more, it is replaced.
 7. Servers offer TLS, with the certificate of the Secret. The primary is told who has to have a row before it is acknowledged, once that is noted. A switchover that somebody asks for begins.
@@ -43,6 +43,7 @@ from kubectl_reconcile_operators.postgres.contents import (
     users,
 )
 from kubectl_reconcile_operators.postgres.failover import failing_over, left_behind, offered
+from kubectl_reconcile_operators.postgres.gathering import gathering
 from kubectl_reconcile_operators.postgres.handover import (
     closed,
     handed_over,
@@ -98,7 +99,13 @@ def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[st
                 f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {slot} has, and volumes can't be"
                 f" made smaller (hint: set it to {volume.size}, or dump the data into another MyDatabase)"
             )  # fmt: skip
-    for refused in (quorum_refused(spec), commit_refused(spec), tls_refused(spec, s), secret_refused(spec, s, ctx)):
+    for refused in (
+        quorum_refused(spec),
+        commit_refused(spec),
+        tls_refused(spec, s),
+        secret_refused(spec, s, ctx),
+        _volumes_told(s),
+    ):
         if refused[0]:
             return refused
     return switchover_refused(s, members(spec, s, ctx))
@@ -151,9 +158,20 @@ def _off_for_good(instance: Instance) -> str:
 
 
 def _volumes(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
+    """Yield volumes that are going and must be gone first: the primary's, and any before there is a database. That of a replica keeps nobody from anything, as long as its server runs on it."""
     for slot, volume in sorted(s.volumes.items()):
-        if volume.is_going:
+        if volume.is_going and (slot == s.named_primary or not s.is_formed):
             yield wait(f"the volume claim of {slot} is terminating", "VolumeTerminating", s)
+
+
+def _volumes_told(s: DatabaseState) -> tuple[str, str]:
+    """Return which replicas run on volumes that are gone once their pods are, as a word and a sentence; empty where none does."""
+    going = [slot for slot, each in sorted(s.volumes.items()) if each.is_going and slot in s.instances]
+    if not going or s.named_primary in going:
+        return "", ""
+    names = ", ".join(going)
+    text = f"somebody has deleted the volume claim of {names}: the data goes with the pod, and a replica begins with a new copy then (hint: kubectl delete pod {' '.join(going)})"
+    return "VolumeTerminating", text
 
 
 def _superuser(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -245,10 +263,7 @@ def _surplus(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
             yield DatabaseStep(NextDo.DELETE_POD, Purpose.SCALING, text, slot)
         if slot_id(slot) in s.slots:
             yield _dropped(slot, s, ctx)
-        if slot in s.volumes and spec.deletion_policy == "Delete":
-            text = f"delete the volume of {slot}, which is no replica any more"
-            yield DatabaseStep(NextDo.DELETE_VOLUME, Purpose.SCALING, text, slot)
-        if slot in s.volumes:
+        if slot in s.volumes and not s.volumes[slot].is_going:
             yield retained(spec, slot)
     for name in sorted(s.slots):
         slot = ctx.name("0")[:-1] + name.rpartition("_")[2]
@@ -299,6 +314,8 @@ def _followers(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
             yield from unrewindable(spec, s, instance)
             yield from ended(instance, s)
             yield from _not_serving(spec, s, instance, template)
+        elif slot in s.volumes and s.volumes[slot].is_going:
+            yield wait(f"the volume claim of {slot} is terminating", "VolumeTerminating", s)
         elif slot in s.volumes:
             yield from come_back(spec, s, slot, why_now(s), ctx)
 
@@ -328,7 +345,7 @@ def _missing(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
 
 
 _ORDER = (
-    _under_way, _superuser, failing_over, handing_over, _volumes, _first, _back, _awaited, tls_offered, acknowledged, switchover, rejoining, _surplus, users, databases, parameters_set, access_set, _slots, _followers, _outdated, _missing,
+    _under_way, _superuser, gathering, failing_over, handing_over, _volumes, _first, _back, _awaited, tls_offered, acknowledged, switchover, rejoining, _surplus, users, databases, parameters_set, access_set, _slots, _followers, _outdated, _missing,
     confirmed, tls_awaited, _leaving, given_up,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

@@ -64,7 +64,7 @@ from kubectl_reconcile_operators.postgres.spec import (
     parts_of,
     secret_of,
 )
-from kubectl_reconcile_operators.postgres.steps import ABSENT, OK, NextDo
+from kubectl_reconcile_operators.postgres.steps import ABSENT, DECISIONS, OK, NextDo
 
 _CONFIRM_TRIES, _CONFIRM_S = 20, 0.2
 
@@ -256,7 +256,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         }
         await io.make_secret(str(given["secret"]), values, ctx.labels())
         return ""
-    if action.verb == NextDo.FAIL_OVER:
+    if action.verb in DECISIONS:
         return ""  # a decision, which the next pass finds in the journal
     own = secret_of(ctx, SUPERUSER)
     password = (await _passwords(io, (own,)))[own]

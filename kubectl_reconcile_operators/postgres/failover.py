@@ -38,7 +38,7 @@ FAILOVER_GRACE_S = 10
 
 def failing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what is next in a failover, if one is under way, or due and needs nobody's approval any more."""
-    if s.writable or not s.is_formed:
+    if s.writable or not s.is_formed or s.handover.is_gathering:
         return
     if s.handover.is_failover:
         for step in _gone_on(spec, s, template, ctx):

@@ -88,6 +88,8 @@ def noted(s: DatabaseState, step: DatabaseStep) -> PrimaryHandover:
     if not step.target:
         is_ended = bool(s.writable) and not _is_ending(s)
         return PrimaryHandover() if is_ended else s.handover
+    if step.is_gathering:
+        return PrimaryHandover(step.target, "none", is_gathering=True)
     if step.is_failover and s.handover.is_failover:
         return PrimaryHandover(step.target, s.handover.uid, is_failover=True)
     uid = s.primary.uid if s.primary and (s.writable or step.is_failover) else s.handover.uid
@@ -98,7 +100,8 @@ def noted(s: DatabaseState, step: DatabaseStep) -> PrimaryHandover:
 def _is_ending(s: DatabaseState) -> bool:
     """Tell whether the old primary is still about to stop for a switchover."""
     old = s.primary
-    return old is not None and old.is_going and old.uid == s.handover.uid and not s.handover.is_failover
+    is_left = s.handover.is_failover or s.handover.is_gathering
+    return old is not None and old.is_going and old.uid == s.handover.uid and not is_left
 
 
 def _after(s: DatabaseState, uid: str) -> tuple[int, int] | None:
@@ -113,7 +116,8 @@ def _after(s: DatabaseState, uid: str) -> tuple[int, int] | None:
 def closed(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield the promotion of the one that is to take over, where it has all of a log that the old primary has ended in order."""
     heir, old = s.instances.get(s.handover.to), s.primary
-    if not s.handover.is_noted or s.handover.is_failover or s.writable or heir is None or heir.is_going:
+    is_switchover = s.handover.is_noted and not (s.handover.is_failover or s.handover.is_gathering)
+    if not is_switchover or s.writable or heir is None or heir.is_going:
         return
     is_begun = old is None or old.is_going or _stands_by_next(old, s)
     if (
@@ -140,7 +144,7 @@ def _has_all(heir: Instance, s: DatabaseState) -> bool:
 def handing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what is next in a handover whose old primary has ended."""
     old = s.primary
-    if not s.handover.is_noted or s.handover.is_failover or s.writable:
+    if not s.handover.is_noted or s.handover.is_failover or s.handover.is_gathering or s.writable:
         return
     yield from closed(spec, s, ctx)
     if (

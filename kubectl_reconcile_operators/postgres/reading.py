@@ -151,6 +151,7 @@ def _handover(cr: Manifest) -> PrimaryHandover:
         text_at(told, "kind") == "Failover",
         (timeline, position) if isinstance(timeline, int) and position is not None else None,
         told.get("closed") is True,
+        text_at(told, "kind") == "Gathering",
     )
 
 
@@ -224,4 +225,5 @@ def _volume(claim: Manifest) -> InstanceVolume:
         capacity=str(map_at(claim, "status", "capacity").get("storage") or ""),
         is_full=bool(noted.get(FULL)),
         is_surplus=bool(noted.get(SURPLUS)),
+        uid=str(metadata.get("uid") or ""),
     )

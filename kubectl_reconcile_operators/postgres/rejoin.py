@@ -7,7 +7,7 @@
    primary's data, on a volume of its own.
    So it is of one that was away until the primary threw away what it needs: log is kept for it within limits, so that it never fills the primary's disk.
 5. Once all replicas follow, a volume that was set aside is deleted, after as many hours as the spec says.
-   So it is of those of replicas that aren't wanted any more: they are kept as well, and nobody begins on them.
+   Those of replicas that aren't wanted any more are set aside, too, and nobody begins on them: they stay until somebody deletes them, or, where the spec says that volumes go, approves that.
 
 All of that only where the spec asks for failovers: whoever promotes by hand decides by hand, too.
 
@@ -16,13 +16,14 @@ Pure: a state in, steps out.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 
 from kubectl_reconcile.module_api import Context, map_at, seconds_between
 from kubectl_reconcile_operators.postgres.children import Begin
 from kubectl_reconcile_operators.postgres.membership import members
-from kubectl_reconcile_operators.postgres.situation import DatabaseState, Instance, claim_name, slot_id
+from kubectl_reconcile_operators.postgres.situation import DatabaseState, Instance, InstanceVolume, claim_name, slot_id
 from kubectl_reconcile_operators.postgres.spec import FailoverWish, MyDatabaseSpec
 from kubectl_reconcile_operators.postgres.steps import DatabaseStep, NextDo, Purpose, wait
 
@@ -41,6 +42,8 @@ def rejoining(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Conte
     for slot in members(spec, s, ctx):
         instance = s.instances.get(slot)
         if slot == s.named_primary or slot not in s.volumes or (instance is not None and instance.is_going):
+            continue
+        if s.volumes[slot].is_going:
             continue
         if (why := _hopeless(s, slot, ctx)) and len(s.replaced) < KEPT_MAX:
             yield _set_aside(spec.failover, slot, why)
@@ -64,13 +67,30 @@ def come_back(spec: MyDatabaseSpec, s: DatabaseState, slot: str, why: Purpose, c
 
 
 def given_up(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
-    """Yield the end of volumes that were set aside for as long as they are kept."""
+    """Yield the end of volumes that were set aside: of those that others replace once they were kept for long enough, of replicas that aren't wanted any more once somebody has approved it."""
     hours = (spec.failover or FailoverWish()).keep_old_volumes_hours
     for slot, volume in sorted(s.kept.items()):
         is_over = _age_s(volume.kept_since, ctx.now) >= hours * _HOUR_S
-        if spec.failover is not None and is_over and not volume.is_going and slot not in s.instances:
+        if volume.is_surplus or volume.is_going or slot in s.instances:
+            continue
+        if spec.failover is not None and is_over:
             text = f"delete the volume of {slot}, which was set aside {volume.kept_since} and kept for {hours} h; all replicas follow"
             yield DatabaseStep(NextDo.DELETE_VOLUME, Purpose.RECOVERING, text, slot)
+    for slot, volume in sorted(s.kept.items()) if spec.deletion_policy == "Delete" else ():
+        if volume.is_surplus and not volume.is_going and slot not in s.instances:
+            yield _ended(s, volume)
+
+
+def _ended(s: DatabaseState, volume: InstanceVolume) -> DatabaseStep:
+    """Return the end of the volume of a replica that isn't wanted any more, or the decision that somebody has to make before: of this very volume."""
+    occasion = hashlib.sha256(f"{volume.slot} {volume.uid}".encode()).hexdigest()[:10]
+    text = f"delete the volume of {volume.slot}, which is no replica any more (.spec.deletionPolicy is Delete)"
+    asked = DatabaseStep(
+        NextDo.END_VOLUME, Purpose.SCALING, text, occasion, "AwaitsApproval", parameters={"slot": volume.slot}
+    )
+    return (
+        DatabaseStep(NextDo.DELETE_VOLUME, Purpose.SCALING, text, volume.slot) if asked.key in s.outage.done else asked
+    )
 
 
 def why_not(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance) -> str:
@@ -131,8 +151,10 @@ def _reached(instance: Instance) -> str:
 
 def retained(spec: MyDatabaseSpec, slot: str) -> DatabaseStep:
     """Return what keeps the volume of a replica that isn't wanted any more."""
-    until = f"for {spec.failover.keep_old_volumes_hours} h" if spec.failover else "until somebody deletes it"
-    text = f"set the volume of {slot} aside, which is no replica any more; it is kept {until} (.spec.deletionPolicy is Retain)"
+    until = "until somebody deletes it (.spec.deletionPolicy is Retain)"
+    if spec.deletion_policy == "Delete":
+        until = "until somebody approves that it is deleted"
+    text = f"set the volume of {slot} aside, which is no replica any more; it is kept {until}"
     return DatabaseStep(NextDo.SET_ASIDE, Purpose.SCALING, text, slot)
 
 

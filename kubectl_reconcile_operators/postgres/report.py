@@ -69,7 +69,7 @@ def _noted_quorums(s: DatabaseState, step: DatabaseStep, ctx: Context) -> dict[s
 
 def _told(handover: PrimaryHandover) -> dict[str, Any]:
     """Return a handover as a status keeps it."""
-    kind = "Failover" if handover.is_failover else "Switchover"
+    kind = "Gathering" if handover.is_gathering else "Failover" if handover.is_failover else "Switchover"
     if not handover.is_noted:
         return {}
     timeline, position = handover.after or (0, None)
@@ -84,7 +84,7 @@ def _told(handover: PrimaryHandover) -> dict[str, Any]:
 
 
 def _phase(s: DatabaseState, handover: PrimaryHandover) -> str:
-    if handover.is_noted:
+    if handover.is_noted and not handover.is_gathering:
         return "FailingOver" if handover.is_failover else "SwitchingOver"
     return "Recovering" if s.is_formed else "Creating"
 

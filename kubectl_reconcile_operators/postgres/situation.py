@@ -153,7 +153,7 @@ class PrimaryHandover:
     """What earlier passes noted of one instance that takes over from another: *to* whom, and the *uid* of the pod that was the primary until then.
 
     *is_failover* tells whether the primary is left behind. *wish* is whom somebody asks for; *granted* is the wish that was handled already.
-    *after* is where that primary's last checkpoint stood that was seen, as timeline and position; *is_closed* tells that whoever takes over had its log to the end.
+    *is_gathering* tells that nobody knows which volume is the primary's: all stand by, and who has most takes over. *after* is where that primary's last checkpoint stood that was seen, as timeline and position; *is_closed* tells that whoever takes over had its log to the end.
     """
 
     to: str = ""
@@ -163,6 +163,7 @@ class PrimaryHandover:
     is_failover: bool = False
     after: tuple[int, int] | None = None
     is_closed: bool = False
+    is_gathering: bool = False
 
     @property
     def is_noted(self) -> bool:
@@ -201,6 +202,7 @@ class InstanceVolume:
     capacity: str = ""
     is_full: bool = False
     is_surplus: bool = False
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

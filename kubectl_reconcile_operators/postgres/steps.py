@@ -61,6 +61,8 @@ class NextDo(StrEnum):
     """Find that enough have all that was acknowledged before."""
     FAIL_OVER = "fail-over"
     """A decision of somebody: what may be lost is given up."""
+    END_VOLUME = "end-volume"
+    """A decision of somebody: the volume of a replica that isn't wanted any more is given up, with what is on it."""
     PROMOTE = "promote"
     """Have a standby take writes from now on."""
 
@@ -80,10 +82,13 @@ ACTIONS = frozenset(
         NextDo.SET_QUORUM,
         NextDo.CONFIRM_QUORUM,
         NextDo.FAIL_OVER,
+        NextDo.END_VOLUME,
         NextDo.PROMOTE,
     }
 )
 """Steps that aren't a matter of children."""
+DECISIONS = frozenset({NextDo.FAIL_OVER, NextDo.END_VOLUME})
+"""Of these, those that somebody has to approve, and that change nothing by themselves."""
 
 
 class Purpose(StrEnum):
@@ -101,7 +106,7 @@ class DatabaseStep:
     """The one thing to do. *about* names it among its kind (a pod by its slot), *text* says it to people, *reason* is a word for a condition.
 
     *begin* is how a pod begins; *parameters* are for the driver; *target* is who takes over from the primary, where somebody does;
-    *is_failover* tells whether the primary is left behind then.
+    *is_failover* tells whether the primary is left behind then, *is_gathering* that nobody knows who it was.
     """
 
     do: NextDo
@@ -113,6 +118,7 @@ class DatabaseStep:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     target: str = ""
     is_failover: bool = False
+    is_gathering: bool = False
 
     @property
     def key(self) -> str:

@@ -76,6 +76,8 @@ class World:
         await self._sync()
         if "db" in self.files:
             await self._until(self._has_claims)
+        if "kind" in self.files:
+            await self._collector_knows("Widget")
         for at in range(self.draw.randint(1, 5)):
             await self._make(f"f{at}", self.draw.choice(places))
 
@@ -196,12 +198,24 @@ class World:
     async def _collector_has_looked(self) -> None:
         """Wait until the garbage collector has removed something that came last: what it should remove of all else, it has."""
         for at in range(2):
-            body = _named("ConfigMap", f"last-{at}", self.namespace)
-            body["metadata"]["ownerReferences"] = [
-                {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": f"11111111-0000-4000-8000-{at:012d}"}
-            ]
-            made = await self.client.create(path_of("ConfigMap", self.namespace), body, manager="somebody")
-            await self._until(lambda uid=made["metadata"]["uid"]: self._are_gone({uid}))
+            await self._collected("ConfigMap", f"last-{at}")
+
+    async def _collector_knows(self, kind: str) -> None:
+        """Wait until the garbage collector looks at a kind that is new: before that, what its objects own would stay for ever."""
+        await self._collected(kind, "known")
+
+    async def _collected(self, kind: str, name: str) -> None:
+        """Make an object whose owner isn't there, and wait until the garbage collector has removed it."""
+        body = {**_named(kind, name, self.namespace), "apiVersion": self.kinds[kind][0]}
+        nobody = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": "nobody",
+            "uid": "11111111-0000-4000-8000-000000000000",
+        }
+        body["metadata"]["ownerReferences"] = [nobody]
+        made = await self.client.create(path_of(kind, self.namespace, kinds=self.kinds), body, manager="somebody")
+        await self._until(lambda uid=made["metadata"]["uid"]: self._are_gone({uid}))
 
     # --- the cluster -------------------------------------------------------------------------------
 

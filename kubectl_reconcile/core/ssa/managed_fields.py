@@ -149,8 +149,9 @@ _CONVERTING: Final = ("failed to convert", "request to convert CR")
 
 def takeover_patch(live: Manifest, entries: list[Entry]) -> tuple[Mapping[str, Any], ...]:
     """Return the JSON patch that stores *entries*; a change of *live* in between makes the server answer 409."""
+    is_there = "managedFields" in metadata_of(live)
     return (
-        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        {"op": "replace" if is_there else "add", "path": "/metadata/managedFields", "value": entries},
         {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"].get("resourceVersion", "")},
     )
 

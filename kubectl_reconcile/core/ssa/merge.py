@@ -117,11 +117,12 @@ def three_way(
         return Merge(live, intent, (), (), Verdict.SAME, FieldSet(entry["fieldsV1"]))
     try:
         read = LiveObject.read(live, intent["apiVersion"], schema)
-        owners = ownership_of(read, manager, take_over, adopting=adopting)
+        last = stated(base, schema) if base is not None else None
+        owners = ownership_of(read, manager, take_over, adopting=adopting, recalled=last or intent)
         if schema.known:
             validate(intent, schema.root)
         decision = decided(intent, read, owners, policy, ignores)
-        found = judged(read, decision, stated(base, schema) if base is not None else None)
+        found = judged(read, decision, last)
     except MergeError:
         raise
     except ValueError as problem:  # live isn't what its schema says: what the server makes of that is its secret

@@ -36,6 +36,7 @@ from kubectl_reconcile.core.ssa.managed_fields import (
     BEFORE_FIRST_APPLY,
     STRIPPED,
     UPDATE,
+    Entry,
     Owner,
     entry_of,
     owners_in,
@@ -137,8 +138,19 @@ class ApplyOutcome(Struct, frozen=True):
 # --- before the apply -----------------------------------------------------------------------------
 
 
-def ownership_of(live: LiveObject, manager: str, take_over: TakeOver, *, adopting: bool | None = None) -> Ownership:
-    """Return the owners of *live* as an apply of *manager* will find them, after a takeover if one is due."""
+def ownership_of(
+    live: LiveObject,
+    manager: str,
+    take_over: TakeOver,
+    *,
+    adopting: bool | None = None,
+    recalled: Manifest | None = None,
+) -> Ownership:
+    """Return the owners of *live* as an apply of *manager* will find them, after a takeover if one is due.
+
+    *recalled* is what *manager* applied before, as far as that is known: where all owners of a member were lost, it is recorded as the manager's again. Else
+    the server would make up an owner of all that is there, and nothing that leaves Git would ever go.
+    """
     doubt = _doubt_of(live, manager)
     entries = live.entries
     takeover: tuple[Mapping[str, Any], ...] = ()
@@ -146,6 +158,9 @@ def ownership_of(live: LiveObject, manager: str, take_over: TakeOver, *, adoptin
     try:
         if managers := managers_to_take_over(live.manifest, manager, take_over, adopting=adopting):
             entries = taken_over(live.manifest, managers, manager)
+            takeover = takeover_patch(live.manifest, entries)
+        elif not entries and adopting is False and recalled is not None:
+            entries = [_recalled(live, manager, recalled)]
             takeover = takeover_patch(live.manifest, entries)
         owners = owners_in(entries)
     except (ValueError, KeyError, TypeError) as problem:
@@ -156,6 +171,18 @@ def ownership_of(live: LiveObject, manager: str, take_over: TakeOver, *, adoptin
         lapses = bool(owners[0].fields)
     ours, others = _parted(live, manager, owners)
     return Ownership(manager, ours, others, others, takeover, bool(takeover), lapses, doubt)
+
+
+def _recalled(live: LiveObject, manager: str, applied: Manifest) -> Entry:
+    """Return the entry that says again that *manager* applied of *live* what is in *applied*."""
+    fields = live.stated_by(applied) & fields_of(live.values, live.root)
+    return {
+        "manager": manager,
+        "operation": APPLY,
+        "apiVersion": live.values["apiVersion"],
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields.to_wire(),
+    }
 
 
 def _doubt_of(live: LiveObject, manager: str) -> str:

@@ -29,7 +29,7 @@ from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.plan import Op, Plan, Unobserved
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
@@ -139,7 +139,7 @@ async def plan_with_lookups(
 
     *unseen*, only many objects of a kind and namespace are looked up, by a list: of few, and no hooks, the server judges itself.
 
-    What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
+    Of objects whose owners were lost it is looked up first what was applied last. What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
 
     Raises:
         ApiError: a lookup was refused, or not answered.
@@ -150,6 +150,9 @@ async def plan_with_lookups(
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
         plan, inputs = await plan_observed(inputs, build, look)
+    if any(map(_has_lost_its_owners, plan.acting())) and (recalled := await bases(plan)) is not None:
+        inputs = inputs.remembering(bases=recalled.memory.bases, verdicts=plan.verdicts)
+        plan = await build(inputs)
     if gone := await givers_gone(session, inputs, plan):
         inputs = inputs.knowing(gone=gone).remembering(verdicts=plan.verdicts)
         plan = await build(inputs)
@@ -236,6 +239,11 @@ async def _is_gone(client: Client, sync: ObjectRef) -> bool:
     except Forbidden:
         return False
     return False
+
+
+def _has_lost_its_owners(change: Change) -> bool:
+    """Tell whether nobody is recorded to own anything of an object that changes: what was applied last tells which fields may go."""
+    return change.op is Op.UPDATE and change.before is not None and not change.before["metadata"].get("managedFields")
 
 
 def _creates(plan: Plan) -> list[tuple[ObjectRef, Kind]]:

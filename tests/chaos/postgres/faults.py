@@ -1,17 +1,18 @@
 """What goes wrong with a database: one fault at a time, each by its own dice.
 
-A fault is a function that hurts the database, mends what only people mend, and returns once that is done. Nobody ever approves anything: no row that was acknowledged may be lost.
+A fault is a function that hurts the database, makes sure that this took hold, mends what only people mend, and returns once that is done. Nobody ever approves anything: no row that was acknowledged may be lost.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.sandbox.errors import SandboxError
 from tests.chaos.experiment import ChaosScene
-from tests.chaos.live import soon
+from tests.chaos.live import TROUBLE, MemberError, soon
 from tests.chaos.postgres.live import LiveDatabase
 
 FLOOD = "select pg_logical_emit_message(false, 'chaos', 'x'), pg_switch_wal()"
@@ -36,10 +37,38 @@ class Scene(ChaosScene):
         self.replaced(before)
 
     def signal(self, slot: str) -> None:
-        try:
+        before = self.live.containers().get(slot, {}).get("ip")
+        with contextlib.suppress(SandboxError):  # it has ended before
             self.live.sandbox.pods.signal(self.live.namespace, slot, "KILL")
-        except SandboxError:
-            return  # it has ended before
+
+        def has_ended() -> bool:
+            now = self.live.containers().get(slot, {})
+            return not now.get("runs") or now["ip"] != before
+
+        soon(has_ended, f"{slot} has ended")
+
+    def answers(self, slot: str) -> bool:
+        """Whether a server says anything."""
+        try:
+            self.live.sql(slot, "select 1", within_s=2.0)
+        except MemberError:
+            return False
+        return True
+
+    def silenced(self, slot: str) -> None:
+        """Make sure that a fault took hold by which nobody is answered any more."""
+        soon(lambda: not self.answers(slot), f"{slot} is silent", timeout_s=20.0)
+
+    def heal(self, slot: str) -> None:
+        with contextlib.suppress(SandboxError):  # its pod is gone meanwhile
+            self.live.sandbox.pods.heal(self.live.namespace, slot)
+
+    def receives_nothing(self, slot: str) -> bool:
+        """Whether a standby says that nobody sends it anything, or has taken over meanwhile."""
+        try:
+            return self.live.sql(slot, "select 1 from pg_stat_wal_receiver where status = 'streaming'") == []
+        except MemberError:
+            return False
 
     def wish(self, to: str) -> None:
         """Ask for another primary; what was asked for before is forgotten first, so that the same one may be asked for again."""
@@ -91,26 +120,51 @@ def primary_stopped(scene: Scene) -> None:
     live, primary = scene.live, scene.live.primary
     live.sandbox.pods.pause(live.namespace, primary)
     try:
+        scene.silenced(primary)
         scene.pause(8.0)
     finally:
-        live.sandbox.pods.heal(live.namespace, primary)
+        scene.heal(primary)
+
+
+def primary_hangs(scene: Scene) -> None:
+    """Stop it for good: nobody but the daemon does anything about it."""
+    live, primary = scene.live, scene.live.primary
+    live.sandbox.pods.pause(live.namespace, primary)
+    scene.silenced(primary)
+    scene.another_primary(primary)
 
 
 def primary_cut_off(scene: Scene) -> None:
-    _cut_off(scene, scene.live.primary)
+    """Cut it off until no replica receives anything from it, and for a while."""
+    live, primary, replicas = scene.live, scene.live.primary, scene.replicas
+    live.sandbox.pods.partition(live.namespace, primary)
+    try:
+        scene.silenced(primary)
+        soon(lambda: all(map(scene.receives_nothing, replicas)), f"nobody receives anything from {primary}")
+        scene.pause(5.0)
+    finally:
+        scene.heal(primary)
+
+
+def primary_network_dead(scene: Scene) -> None:
+    """Cut it off for good: its own node's probe finds it ready all the time."""
+    live, primary = scene.live, scene.live.primary
+    live.sandbox.pods.partition(live.namespace, primary)
+    scene.silenced(primary)
+    scene.another_primary(primary)
 
 
 def replica_cut_off(scene: Scene) -> None:
-    _cut_off(scene, scene.dice.choice(scene.replicas))
-
-
-def _cut_off(scene: Scene, slot: str) -> None:
-    live = scene.live
+    """Cut it off until the primary sends it nothing, and for a while."""
+    live, primary, slot = scene.live, scene.live.primary, scene.dice.choice(scene.replicas)
+    sent = f"select 1 from pg_stat_replication where application_name = '{slot}'"  # noqa: S608 - a name of ours
     live.sandbox.pods.partition(live.namespace, slot)
     try:
+        scene.silenced(slot)
+        soon(lambda: live.sql(primary, sent) == [], f"{primary} sends {slot} nothing")
         scene.pause(5.0)
     finally:
-        live.sandbox.pods.heal(live.namespace, slot)
+        scene.heal(slot)
 
 
 # --- by hand --------------------------------------------------------------------------------------
@@ -159,7 +213,10 @@ def switchover(scene: Scene) -> None:
 
 
 def primary_killed_in_a_switchover(scene: Scene) -> None:
-    scene.wish(scene.dice.choice(scene.replicas))
+    before = scene.live.cr["status"]["timeline"]
+    scene.wish(to := scene.dice.choice(scene.replicas))
+    is_begun = lambda status: status.get("handover") or status["timeline"] != before  # noqa: E731 - it is asked once
+    soon(lambda: is_begun(scene.live.cr["status"]), f"it is noted that {to} is to take over")
     scene.pause(1.0)
     for slot in scene.dice.sample(sorted(scene.live.pods()), 1):
         scene.signal(slot)
@@ -171,7 +228,8 @@ def two_primaries_lost_in_a_row(scene: Scene) -> None:
 
 
 def primary_lost_in_a_backup(scene: Scene) -> None:
-    scene.live.annotate(backup_now=f"chaos {scene.dice.randrange(10**9)}")
+    scene.live.annotate(backup_now=(wish := f"chaos {scene.dice.randrange(10**9)}"))
+    soon(lambda: scene.live.cr["status"].get("backupAnswered") == wish, "the backup has begun")
     scene.pause(2.0)
     primary_volume_lost(scene)
 
@@ -179,7 +237,10 @@ def primary_lost_in_a_backup(scene: Scene) -> None:
 def primary_lost_in_a_scale_in(scene: Scene) -> None:
     live, count = scene.live, len(scene.live.pods())
     live.change(replicas=count - 1)
-    scene.pause(1.0)
+    soon(
+        lambda: len([each for each in live.pods().values() if "deletionTimestamp" not in each["metadata"]]) < count,
+        "one is to go",
+    )
     scene.signal(live.primary)
     live.settled()
     live.change(replicas=count)
@@ -195,6 +256,36 @@ def primary_killed_while_a_password_is_rotated(scene: Scene) -> None:
         return live.ask("GET", live.path("secrets", "db-user-other")).get("metadata", {}).get("uid") not in {before, None}  # fmt: skip
 
     soon(is_another, "the Secret is recreated")
+
+
+def replication_password_changed(scene: Scene) -> None:
+    """Change the password that replicas log in with; then somebody ends who has to be logged in to anew, or to log in."""
+    live = scene.live
+    verifier = "select rolpassword from pg_authid where rolname = 'replicator'"
+    before = soon(lambda: live.sql(live.primary, verifier), "there is a password")
+    secret = live.ask("GET", live.path("secrets", "db-replication"))
+    text = f"chaos:{scene.dice.randrange(10**9)}"
+    live.ask("PUT", live.path("secrets", "db-replication"), {**secret, "stringData": {"password": text}})
+    soon(lambda: live.sql(live.primary, verifier) != before, "the server has the other password")
+    scene.kill(scene.dice.choice(sorted(live.pods())))
+
+
+def created_again_after_a_foreground_deletion(scene: Scene) -> None:
+    """Delete it as some tools do, what it owns first, while no daemon runs; create it again from the same file."""
+    live = scene.live
+    before, claims = live.cr, {slot: each["metadata"]["uid"] for slot, each in live.claims().items()}
+    scene.daemon.kill()
+    try:
+        path = live.path(live.plural, live.name, live.api)
+        live.ask("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"})
+        soon(lambda: not live.pods(), "all pods are gone")
+    finally:
+        scene.daemon.start()
+    soon(lambda: not live.cr, "it is gone")
+    left = {slot: each["metadata"]["uid"] for slot, each in live.claims().items()}
+    assert left == claims, f"volumes were {claims}, and are {left}"
+    body = {"apiVersion": live.api, "kind": "MyDatabase", "metadata": {"name": live.name}, "spec": before["spec"]}
+    live.ask("POST", live.path(live.plural, api=live.api), body)
 
 
 # --- around it ------------------------------------------------------------------------------------
@@ -230,9 +321,19 @@ def api_server_away(scene: Scene) -> None:
     """Let the API server be away for a while; half of the time a server ends meanwhile."""
     primary = scene.live.primary
     with scene.without_api_server():
+        is_away(scene)
         if scene.dice.random() < 0.5:
             scene.signal(primary)
         scene.pause(3.0)
+
+
+def is_away(scene: Scene) -> None:
+    """Make sure that the API server answers nobody."""
+    try:
+        scene.live.ask("GET", "/version")
+    except TROUBLE:
+        return
+    raise AssertionError("the API server answers though it is to be away")
 
 
 # How much of each there is, in parts.
@@ -241,8 +342,10 @@ FAULTS: dict[Callable[[Scene], None], int] = {
     replica_killed: 4,
     primary_and_replica_killed: 6,
     all_killed: 6,
-    primary_stopped: 10,
-    primary_cut_off: 5,
+    primary_stopped: 8,
+    primary_hangs: 3,
+    primary_cut_off: 4,
+    primary_network_dead: 4,
     replica_cut_off: 3,
     primary_pod_deleted: 5,
     primary_volume_lost: 8,
@@ -254,6 +357,8 @@ FAULTS: dict[Callable[[Scene], None], int] = {
     primary_lost_in_a_backup: 5,
     primary_lost_in_a_scale_in: 5,
     primary_killed_while_a_password_is_rotated: 4,
+    replication_password_changed: 4,
+    created_again_after_a_foreground_deletion: 4,
     daemon_killed_in_a_failover: 8,
     daemon_killed_in_a_switchover: 6,
     api_server_away: 5,

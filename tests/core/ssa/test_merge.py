@@ -721,3 +721,37 @@ def test_the_merge_of_a_merge_is_itself():
         judge(thing(text="y", names=["b", "c"]), living(result.merged, entry(US, result.owned))).merged["spec"],
         result.merged["spec"],
     )
+
+
+# --- owners that were lost -----------------------------------------------------------------------------
+
+
+def wiped(live):
+    return {**live, "metadata": {name: value for name, value in live["metadata"].items() if name != "managedFields"}}
+
+
+@given(objects(), objects())
+def test_a_member_whose_owners_were_lost_becomes_what_it_would_have_become_where_it_is_known_what_was_applied(
+    base, desired
+):
+    live = after_apply(base)
+    recalled = judge(desired, wiped(live), base=base, adopting=False)
+    assert same(recalled.merged, wiped(judge(desired, live, base=base).merged)) or recalled.verdict is Verdict.UNSURE
+    assert all(step["op"] == "add" for step in recalled.takeover[:1])
+
+
+def test_what_leaves_git_goes_once_it_is_recorded_again_who_applied_it():
+    live = wiped(after_apply(thing(text="a", names=["x"])))
+    (record, seen) = judge(thing(text="a"), live, adopting=False).takeover
+    (ours,) = record["value"]
+    assert (ours["manager"], ours["operation"], ours["apiVersion"]) == (US, "Apply", "example.com/v1")
+    assert [*map(str, FieldSet.of_wire(ours["fieldsV1"]))] == [".spec.text"]
+    assert seen["value"] == "7"
+    known = judge(thing(text="a"), live, adopting=False, base=thing(text="a", names=["x"]))
+    assert [(str(each.path), each.op) for each in known.changes] == [(".spec.names", "remove")]
+
+
+def test_what_is_no_member_yet_is_taken_as_it_is():
+    live = wiped(after_apply(thing(text="a", names=["x"])))
+    assert judge(thing(text="a"), live, adopting=True).takeover == ()
+    assert judge(thing(text="a"), live).takeover == ()

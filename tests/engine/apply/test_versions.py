@@ -97,3 +97,30 @@ async def test_an_object_and_its_status_may_have_fields_that_an_earlier_version_
     assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     live = await session.client.get(path)
     assert (live["spec"], versions_in(live)) == ({"a": "1", "b": "2"}, {"v2"})
+
+
+async def test_a_member_whose_owners_were_lost_goes_on_as_a_member_and_is_deleted_after_approval(shop, manifests):
+    config_map = manifests("config_map")
+    shop.write({"a.yaml": config_map("lost", a="1", b="2"), "b.yaml": config_map("kept")})
+    await shop.sync()
+
+    async def wipe():
+        wiped = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
+        assert "managedFields" not in (await shop.patch("ConfigMap", "lost", wiped))["metadata"]
+
+    await wipe()
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    shop.write({"a.yaml": config_map("lost", a="1")})
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    assert (await shop.live("ConfigMap", "lost"))["data"] == {"a": "1"}, (
+        "the server made up no owner who keeps the rest"
+    )
+    await wipe()
+    shop.write({"a.yaml": None})
+    done = await shop.sync()
+    assert done.report.reason is ConditionReason.HELD
+    assert "their managedFields were lost" in done.report.message
+    assert await shop.live("ConfigMap", "lost")
+    await shop.approve(done.plan)
+    assert (await shop.sync()).report.counts.deleted == 1
+    assert await shop.live("ConfigMap", "lost") is None

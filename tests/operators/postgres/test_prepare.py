@@ -1,6 +1,10 @@
 """What the first container of an instance's pod leaves on its volume, whatever its programs come to: no server starts on what isn't whole, and none that stands by takes writes."""
 
+import contextlib
+import signal
 import subprocess
+import sys
+import time
 
 import pytest
 
@@ -150,3 +154,61 @@ def test_the_node_never_decides_that_a_server_starts_again():
     for pod in world.pods.values():
         assert pod["spec"]["restartPolicy"] == "Never"
         assert not any("livenessProbe" in each for each in pod["spec"]["containers"])
+
+
+# --- how a server is run ---------------------------------------------------------------------------
+
+SERVES = f"""#!{sys.executable}
+import os, pathlib, signal
+calls = pathlib.Path(os.environ["CALLS"])
+def ended(*_):
+    calls.write_text("begun ended")
+    os._exit(0)
+signal.signal(signal.SIGINT, ended)  # which whoever begins in the background of a shell ignores at first
+calls.write_text("begun")
+while True:
+    signal.pause()
+"""
+
+
+def test_whoever_follows_logs_in_with_the_password_that_the_secret_has_now(tmp_path):
+    cr = World(replicas=2).cr
+    (container,) = new_pod(database_spec(cr), Context("", "mydatabase", cr), "db-1", Begin.REPLICA, "")["spec"][
+        "containers"
+    ]
+    assert not any("valueFrom" in each for each in container["env"])
+    program, secret, calls = tmp_path / "bin/postgres", tmp_path / "password", tmp_path / "calls"
+    program.parent.mkdir()
+    program.write_text(SERVES)
+    program.chmod(0o755)
+    (tmp_path / "bin/sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.05\n")
+    (tmp_path / "bin/sleep").chmod(0o755)
+    passes = tmp_path / "passes"
+    environ = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "CALLS": str(calls), "PGPASSFILE": str(passes)}
+    environ["REPLICATION"] = str(tmp_path)
+    with subprocess.Popen(container["command"], env=environ) as server, ended(server):
+        until_so(lambda: calls.exists() and "begun" in calls.read_text())
+        assert not passes.exists()  # nobody has a password yet
+        for password, line in (("first", "*:*:*:*:first\n"), ("a:b\\c%s&d", "*:*:*:*:a\\:b\\\\c%s&d\n")):
+            secret.write_text(password)
+            until_so(lambda line=line: passes.exists() and passes.read_text() == line)
+            assert passes.stat().st_mode & 0o777 == 0o600
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
+    assert calls.read_text().split() == ["begun", "ended"]
+
+
+@contextlib.contextmanager
+def ended(process):
+    """End a process, whatever becomes of the test."""
+    try:
+        yield
+    finally:
+        process.kill()
+
+
+def until_so(is_so):
+    ends = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.02)

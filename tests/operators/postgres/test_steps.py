@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+from kubectl_reconcile.core.annotations import APPROVE_ACTIONS
 from kubectl_reconcile.core.module.call import check_purity
 from kubectl_reconcile_operators.postgres.situation import around
-from tests.operators.postgres.world import HANDOVER, World, condition
+from tests.operators.postgres.foreseen import foreseen
+from tests.operators.postgres.world import HANDOVER, World, condition, position
 
 SHOP = {"users": [{"name": "shop"}], "databases": [{"name": "orders", "owner": "shop"}]}
 
@@ -354,8 +356,8 @@ def joins(number):
     return [f"make-slot db_{number}", f"create db-{number}"]
 
 
-def leaves(number, *, keeps=True):
-    return [f"delete db-{number}", f"drop-slot db_{number}", *([] if keeps else [f"delete volume db-{number}"])]
+def leaves(number):
+    return [f"delete db-{number}", f"drop-slot db_{number}"]
 
 
 THREE = {"replicas": 3, **SHOP}
@@ -419,24 +421,59 @@ def test_volumes_of_replicas_that_go_are_kept_and_nobody_begins_on_them():
 def test_volumes_of_replicas_that_go_are_deleted_where_the_spec_says_so():
     world = formed(replicas=3, deletionPolicy="Delete")
     world.cr["spec"]["replicas"] = 1
-    world.settle()
-    assert world.taken == [*leaves(2, keeps=False), *leaves(1, keeps=False)]
+    outcome = world.settle()
+    assert world.taken == [*leaves(2), *leaves(1)]
+    (asked,) = outcome.actions
+    assert (asked.verb, asked.needs_approval) == ("end-volume", True)
+    assert asked.summary == "delete the volume of db-1, which is no replica any more (.spec.deletionPolicy is Delete)"
+    assert condition(outcome, "Ready").reason == "AwaitsApproval"
+    assert len(world.disks) == 3
+    world.taken.clear()
+    world.cr["metadata"]["annotations"][APPROVE_ACTIONS] = asked.key
+    outcome = world.settle()
+    assert world.taken == ["end-volume db-1", "delete volume db-1"]
+    assert [action.parameters["slot"] for action in outcome.actions] == ["db-2"]  # the approval was of that one alone
+    world.cr["metadata"]["annotations"][APPROVE_ACTIONS] = "end-volume"
+    outcome = world.settle()
     assert (len(world.disks), world.cr["status"]["keptVolumes"]) == (1, [])
+    assert condition(outcome, "Ready").status == "True"
 
 
-def test_volumes_of_replicas_that_go_are_kept_for_as_long_as_those_that_were_set_aside():
-    world = formed(replicas=3, failover={"keepOldVolumesHours": 2})
+def test_a_volume_that_waits_for_its_end_keeps_nobody_from_anything():
+    world = formed(replicas=3, deletionPolicy="Delete", **SHOP)
+    world.cr["spec"]["replicas"] = 2
+    world.settle()
+    world.taken.clear()
+    world.cr["spec"]["replicas"] = 3
+    world.secrets["db-user-shop"] = "another"
+    world.settle()
+    assert world.taken[0] == "set-user shop"
+    assert sorted(world.pods) == ["db-0", "db-1", "db-3"]
+
+
+def test_an_approval_is_of_the_very_volume_that_was_shown():
+    world = formed(replicas=2, deletionPolicy="Delete")
+    world.cr["spec"]["replicas"] = 1
+    (first,) = world.settle().actions
+    world.claim("db-1")["metadata"]["uid"] = "u-another"
+    (second,) = world.ask().actions
+    assert first.key != second.key
+
+
+@pytest.mark.parametrize("failover", [None, {"keepOldVolumesHours": 2}])
+def test_volumes_of_replicas_that_go_stay_until_somebody_deletes_them(failover):
+    world = formed(replicas=3, **({"failover": failover} if failover else {}))
     world.cr["spec"]["replicas"] = 2
     said = []
     while not world.cr["status"].get("keptVolumes"):
         said.append(condition(world.step(), "Progressing").message)
     assert said[-2] == (
-        "set the volume of db-2 aside, which is no replica any more; it is kept for 2 h (.spec.deletionPolicy is Retain)"
+        "set the volume of db-2 aside, which is no replica any more; it is kept until somebody deletes it (.spec.deletionPolicy is Retain)"
     )
-    world.later(2 * 3600)
+    world.later(10**6)
     world.settle()
-    assert world.taken[-1] == "delete volume db-2"
-    assert sorted(world.pods) == ["db-0", "db-1"]
+    assert world.taken == leaves(2)
+    assert world.claim("db-2") is not None
 
 
 def test_volumes_of_replicas_that_went_keep_nobody_from_being_replaced():
@@ -624,8 +661,98 @@ def test_a_database_with_replicas_that_was_deleted_knows_its_primary_again():
     world.disks[uid(world.claim("db-1"))]["slots"] = {"db_0"}
     del world.cr["status"]
     world.settle()
-    assert world.taken == ["create db-1", "create db-0"]
+    assert world.taken[:3] == ["create db-0", "create db-1", "promote db-1"]
     assert world.primary["name"] == "db-1"
+
+
+def created_again(world, promoted="db-1"):
+    """No daemon runs; somebody promotes a replica by hand, which takes writes; then the MyDatabase is deleted, and created again."""
+    disk = world.disks[uid(world.claim(promoted))]
+    disk["forks"]["1"] = position(disk)
+    disk |= {"timeline": 2, "checkpointed": 2, "rows": [*disk["rows"], "newer"]}
+    for name in list(world.pods):
+        world.delete("Pod", name)
+    world.running.clear()
+    del world.cr["status"]
+    world.taken.clear()
+    return world
+
+
+@pytest.mark.parametrize("more", [{}, {"failover": {"delaySeconds": 30}}, {"synchronous": {"min": 1}}])
+def test_a_database_that_is_created_again_never_serves_an_earlier_timeline_than_it_has(more):
+    world = created_again(formed(replicas=3, **more))
+    assert world.claim("db-0")["metadata"]["annotations"]["example.com/role"] == "primary"  # as somebody last noted
+    outcome = world.step()
+    assert condition(outcome, "Available").message == (
+        "look at the volumes of db-0, db-1, db-2 before one of them serves: a replica may have been promoted since somebody last noted that db-0 is the primary"
+    )
+    assert world.cr["status"]["handover"]["kind"] == "Gathering"
+    shown = foreseen(world)
+    while world.primary is None:
+        world.step()
+    assert world.primary["name"] == "db-1"
+    assert world.taken == ["create db-0", "create db-1", "create db-2", "promote db-1"]
+    assert world.disks[world.primary["disk"]]["rows"][-1] == "newer"
+    assert shown[:3] == world.taken[:3]
+    outcome = world.settle()
+    assert "handover" not in world.cr["status"]
+    assert world.cr["status"]["currentPrimary"] == "db-1"
+
+
+def test_no_volume_serves_while_another_may_hold_more():
+    world = created_again(formed(replicas=2))
+    world.broken.add("db-1")
+    outcome = world.settle()
+    assert world.primary is None
+    assert condition(outcome, "Available").message.startswith("db-1 begins as a standby")
+    world.broken.clear()
+    world.settle()
+    assert world.primary["name"] == "db-1"
+
+
+def test_what_was_paused_at_first_is_looked_at_all_the_same():
+    world = created_again(formed(replicas=2))
+    world.cr["spec"]["paused"] = True
+    world.settle()
+    world.cr["spec"]["paused"] = False
+    world.settle()
+    assert world.primary["name"] == "db-1"
+
+
+# --- volumes that somebody deletes ------------------------------------------------------------------
+
+
+def test_a_claim_of_a_replica_that_is_deleted_while_it_runs_stops_nothing_and_is_told():
+    world = formed(replicas=3, **SHOP)
+    world.claim("db-2")["metadata"]["deletionTimestamp"] = world.now
+    world.secrets["db-user-shop"] = "another"
+    world.cr["spec"]["parameters"] = {"work_mem": "8MB"}
+    world.cr["metadata"].setdefault("annotations", {})["example.com/switchover-to"] = "db-1"
+    outcome = world.settle()
+    assert "set-user shop" in world.taken
+    assert world.primary["name"] == "db-1"
+    assert {one["settings"]["work_mem"] for one in world.running.values()} == {"8MB"}
+    degraded = condition(outcome, "Degraded")
+    assert (degraded.reason, condition(outcome, "Ready").status) == ("VolumeTerminating", "False")
+    assert degraded.message == (
+        "somebody has deleted the volume claim of db-2: the data goes with the pod, and a replica begins with a new copy then (hint: kubectl delete pod db-2)"
+    )
+    world.taken.clear()
+    world.delete("Pod", "db-2")
+    world.step()
+    assert world.taken == []  # the claim is still there
+    del world.disks[uid(world.objects.pop(("PersistentVolumeClaim", "db-2-data")))]
+    outcome = world.settle()
+    assert world.taken[-1] == "create db-2"
+    assert condition(outcome, "Ready").status == "True"
+
+
+def test_a_claim_of_a_replica_that_isnt_wanted_goes_without_being_set_aside():
+    world = formed(replicas=2)
+    world.claim("db-1")["metadata"]["deletionTimestamp"] = world.now
+    world.cr["spec"]["replicas"] = 1
+    world.settle()
+    assert world.taken == ["delete db-1", "drop-slot db_1"]
 
 
 def uid(manifest):

@@ -318,7 +318,7 @@ class World:
 
     def tls(self, pod, server):
         """What a server says of TLS: its pod sees the Secret that it mounts, if that is there."""
-        mounted = [each["secret"]["secretName"] for each in pod["spec"]["volumes"] if "secret" in each]
+        mounted = [each["secret"]["secretName"] for each in pod["spec"]["volumes"] if each["name"] == "tls"]
         return {**server["tls"], "seen": any(name in self.secrets for name in mounted)}
 
     # --- what the module does -----------------------------------------------------------------------
@@ -436,7 +436,7 @@ class World:
             case "make-slot" | "drop-slot":
                 assert (given["slot"] in disk["slots"]) == (action.verb == "drop-slot")
                 disk["slots"] ^= {given["slot"]}
-            case "fail-over" | "confirm-quorum":
+            case "fail-over" | "confirm-quorum" | "end-volume":
                 pass
             case "checkpoint":
                 disk["checkpointed"] = disk["timeline"]

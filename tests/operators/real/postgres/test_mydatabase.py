@@ -7,7 +7,9 @@ import pytest
 
 from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
 from tests.kubectl import KubectlError
+from tests.operators.real.commands import approved
 from tests.operators.real.postgres.certificates import certificate, over_tls, put_certificate
+from tests.operators.real.postgres.database import SOCKETS
 
 pytestmark = pytest.mark.scenario(minutes=3)
 
@@ -171,6 +173,18 @@ def test_replicas_follow_answer_reads_come_back_and_leave_nothing_when_they_go(d
     db.sql("insert into rows values (1002)")
     real.eventually(lambda: follows_to(1002), "it follows again")
 
+    rotated = {"stringData": {"password": "another one"}}
+    real.kubectl("patch", "secret", "db-replication", "-n", real.namespace, f"-p={json.dumps(rotated)}")
+    reads = ("grep", "-c", "another one", f"{SOCKETS}/replication.pgpass")
+    real.eventually(lambda: db.inside("db-1", *reads, not_yet=("exited 1",)).strip() == "1", "its node brings it")
+    db.settled()
+    uid = db.uid("db-0")
+    db.kill("db-0")  # so that db-1 has to log in anew
+    db.replaced("db-0", uid)
+    db.settled()
+    db.sql("insert into rows values (1003)")
+    real.eventually(lambda: follows_to(1003), "it follows with the other password")
+
     db.apply(replicas=1)
     real.gone("db-1")
     db.settled()
@@ -181,9 +195,13 @@ def test_replicas_follow_answer_reads_come_back_and_leave_nothing_when_they_go(d
     db.settled()
     assert db.uid("db-2")
     db.apply(replicas=1, deletionPolicy="Delete")
-    real.eventually(lambda: "db-2" not in db.claims(), "its volume goes")
+    real.eventually(lambda: db.condition("Ready")["reason"] == "AwaitsApproval", "somebody is asked")
+    assert "db-2" in db.claims()
+    for gone in ("db-1", "db-2"):
+        approved(real, "mydatabase/db")
+        real.eventually(lambda gone=gone: gone not in db.claims(), "its volume goes")
     db.settled()
-    assert db.sql("select count(*) from rows") == ["1002"]
+    assert db.sql("select count(*) from rows") == ["1003"]
 
 
 def test_volumes_grow_while_servers_run_and_never_become_smaller(db):
