@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from kubectl_reconcile import IMAGE
 from kubectl_reconcile.core.annotations import MODULE_LABEL
-from kubectl_reconcile.core.checkup_policy import CHECKUP_HEALTH
+from kubectl_reconcile.core.checkups import CHECKUP_HEALTH
 from kubectl_reconcile.core.health.cel_cost import Size as CelSize
 from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health

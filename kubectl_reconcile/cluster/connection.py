@@ -85,6 +85,11 @@ class ApiConnection:
         other.on_warning = self.on_warning
         return other
 
+    @property
+    def user(self) -> str:
+        """As whom this client was made to act; empty where it is whoever connected."""
+        return next((value for name, value in self._impersonating or () if name == "Impersonate-User"), "")
+
     def nameless(self) -> Self:
         """Return a client of the same server, with connections of its own, that has no identity; close it as any other."""
         return type(self)(self._transport.nameless())

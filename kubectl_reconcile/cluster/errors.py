@@ -115,6 +115,7 @@ class Denial(Struct, frozen=True):
 
 
 _ACCOUNT = "system:serviceaccount:"
+_ANONYMOUS = "system:anonymous"
 _NOT_HELD = "is attempting to grant RBAC permissions not currently held"
 """How RBAC tells that somebody would give what they don't hold themselves."""
 _GRANTING = re.compile(rf'user "(?P<user>[^"]*)".* {_NOT_HELD}')
@@ -217,8 +218,14 @@ class Forbidden(ApiError):
 
     @property
     def hint(self) -> str:
-        """The RBAC rule that would allow it, and for whom; empty where rights aren't what is missing."""
-        return str(self.denial or "")
+        """The RBAC rule that would allow it, and for whom; empty where rights aren't what is missing.
+
+        Whoever the server takes for nobody needs no rights, but credentials: it ignores those that it knows no way to check.
+        """
+        denial = self.denial
+        if denial and denial.user == _ANONYMOUS:
+            return f"the server doesn't know who you are: {Unauthorized.hint}"
+        return str(denial or "")
 
 
 class NotFound(ApiError):

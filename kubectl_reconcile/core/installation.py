@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kubectl_reconcile.core.annotations import AGGREGATE_TO_WATCH, MAY_REACH_PAGE, MAY_SCRAPE, MAY_TELL_OF_PUSHES
-from kubectl_reconcile.core.checkup_policy import CHECKUP, checkup_policy
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.module.rbac import LEASES_SEEN, Rule, daemon_rules, rules_at_home, rules_of
 from kubectl_reconcile.core.module.workloads import restricted_container, restricted_pod
+from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.planning.rights.policy import policies
 
 NAMESPACE = "reconcile-system"
 """Where the daemon lives unless told otherwise."""
@@ -45,11 +46,12 @@ def objects(
     namespace: str,
     image: str,
     modules: Iterable[Module],
+    crds: Iterable[Manifest] = (),
     *,
     replicas: int = 1,
     page_urls: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what runs the daemon in a cluster, besides the CRDs: namespace, accounts, rights, Deployment, Service.
+    """Return what runs the daemon in a cluster, besides the *crds*: namespace, accounts, rights, policies, Deployment, Service.
 
     With *page_urls*, though it be empty, the daemon serves the page as well, as being there.
     """
@@ -60,7 +62,7 @@ def objects(
         _namespace(namespace, labels),
         *_daemon_rights(namespace, modules, labels),
         *(each for module in modules for each in _module_rights(namespace, module, labels)),
-        *(checkup_policy(labels) if any(module.gvk.group_kind == CHECKUP for module in modules) else ()),
+        *policies(crds, modules, namespace, labels),
         _deployment(namespace, image, labels, replicas, flags),
         _service(namespace, labels),
         *_network_policies(namespace, labels),

@@ -27,6 +27,9 @@ _DIGITS: Final = re.compile(r"[0-9a-f]{4,64}")
 class FollowedRef:
     """A *ref* of a *repository*. *timeout_s* is for one answer of the server; a fetch has all the time that git may have.
 
+    The clone is shared by all who name its URL. Where it is *guarded*, it gives nothing before the server has let in the credentials of who asks:
+    others may have brought what it holds.
+
     Raises:
         SourceError: the ref is none that git may be given.
     """
@@ -39,8 +42,10 @@ class FollowedRef:
         limits: GitLimits | None,
         timeout_s: float,
         fetch_timeout_s: float | None,
+        *,
+        guarded: bool = False,
     ) -> None:
-        self.repository, self.ref = repository, ref
+        self.repository, self.ref, self._guarded = repository, ref, guarded
         if ref.name:
             check_ref(ref.name)
         if ref.kind is RefKind.COMMIT and not HASH.fullmatch(ref.name):
@@ -117,13 +122,17 @@ class FollowedRef:
         Raises:
             SourceError: there are several (``REFUSED``).
         """
-        if not _DIGITS.fullmatch(text) or not self._clone.exists():
+        if not _DIGITS.fullmatch(text) or not self._may_look():
             return ""
         listed = self._clone.run(["rev-parse", f"--disambiguate={text}"]).decode().split()
         found = [each for each in listed if self._refs.has(each)]
         if len(found) > 1:
             raise SourceError(SourceFault.REFUSED, f"{text} may be {' or '.join(found[:3])}", "give more digits")
         return found[0] if found else ""
+
+    def _may_look(self) -> bool:
+        """Tell whether there is a clone that may be looked into; asks nobody."""
+        return (not self._guarded or self._server.lets_in) and self._clone.exists()
 
     def _remote(self) -> RemoteRef:
         """Return where the ref is on the server."""

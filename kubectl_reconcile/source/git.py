@@ -74,8 +74,9 @@ class GitSource(FollowedRef):
         fetch_timeout_s: float | None = None,
         limits: GitLimits | None = None,
         render: Render = Render.AUTO,
+        guarded: bool = False,
     ) -> None:
-        super().__init__(repository, ref or Ref(), cache_dir, limits, timeout_s, fetch_timeout_s)
+        super().__init__(repository, ref or Ref(), cache_dir, limits, timeout_s, fetch_timeout_s, guarded=guarded)
         self._render = render
         self.path = check_path(path)
         self._state = threading.Lock()
@@ -180,7 +181,7 @@ class GitSource(FollowedRef):
         """
         if not HASH.fullmatch(sha):
             raise SourceError(SourceFault.REFUSED, f"'{sha}' isn't a full hash of a commit")
-        if not self._refs.has(sha) and not self._promised(sha):
+        if not self._may_look() or (not self._refs.has(sha) and not self._promised(sha)):
             message = f"{self.repository}: the local clone has no commit {sha[:7]}"
             raise SourceError(SourceFault.NO_SUCH_REF, message, "was the branch rewritten?")
 
@@ -217,7 +218,7 @@ class GitSource(FollowedRef):
     def read_at(self, sha: str, path: str, *, offline: bool = False) -> bytes | None:
         """Return what the file at *path* held in the commit *sha*, or None where either can't be read; *offline* asks no server."""
         path = check_path(path)
-        if not HASH.fullmatch(sha) or not path or not self._clone.exists():
+        if not HASH.fullmatch(sha) or not path or not self._may_look():
             return None
         [data] = self._clone.objects([f"{sha}:{path}"])
         if data is None and self._clone.is_partial and not offline:
@@ -228,7 +229,7 @@ class GitSource(FollowedRef):
     def versions(self, path: str, shas: Sequence[str]) -> Iterator[bytes | None]:
         """Yield what the file at *path* held in each of these commits, None where either isn't in the clone."""
         path = check_path(path)
-        if not path or not all(map(HASH.fullmatch, shas)) or not self._clone.exists():
+        if not path or not all(map(HASH.fullmatch, shas)) or not self._may_look():
             return iter([None] * len(shas))
         if not self._clone.is_partial:
             return self._clone.objects([f"{sha}:{path}" for sha in shas])
@@ -239,7 +240,7 @@ class GitSource(FollowedRef):
 
     def commit(self, sha: str) -> Commit | None:
         """Return who made the commit *sha*, when and why; None where it isn't in the clone."""
-        if not HASH.fullmatch(sha) or not self._refs.has(sha):
+        if not HASH.fullmatch(sha) or not self._may_look() or not self._refs.has(sha):
             return None
         return _commit(self._clone, sha)
 
@@ -249,7 +250,7 @@ class GitSource(FollowedRef):
         Those that *since* has already are left out. Empty where the clone doesn't hold the commits.
         """
         path = check_path(path)
-        if not all(HASH.fullmatch(each) for each in (sha, since) if each) or not self._clone.exists():
+        if not all(HASH.fullmatch(each) for each in (sha, since) if each) or not self._may_look():
             return ()
         span = [sha, f"^{since}"] if since else [sha]
         where = ["--", path] if path else []

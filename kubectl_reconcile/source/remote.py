@@ -18,18 +18,20 @@ import base64
 import os
 import re
 import shlex
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from msgspec import Struct
 
 from kubectl_reconcile.core.records import Guarded
 from kubectl_reconcile.core.redaction import without_credentials
+from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 
 
@@ -84,7 +86,8 @@ _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9A-Fa-f:.]+")
 class Repository(Struct, frozen=True):
     """A repository that is safe to hand to git: *url* is checked and free of credentials.
 
-    Make one with ``Repository.of``. Where it *stays*, a server that redirects to another address isn't followed.
+    Make one with ``Repository.of``. Where it *stays*, a server that redirects to another address isn't followed. What *may* be connected to
+    for it is judged by addresses; None for a person's own, of which all is.
     """
 
     url: str
@@ -92,6 +95,7 @@ class Repository(Struct, frozen=True):
     credentials: Credentials
     user_config: bool = False
     stays: bool = False
+    may: UrlPolicy | None = None
 
     @classmethod
     def of(
@@ -288,6 +292,7 @@ def _configuration(repository: Repository, private: Path, *, partial: bool) -> d
             "http.followRedirects": "false",
             "credential.helper": "",
         }
+    settings |= _held(repository)
     if partial:
         remote = f"remote.{repository.url}"
         settings |= {f"{remote}.promisor": "true", f"{remote}.partialCloneFilter": "blob:none"}
@@ -295,6 +300,87 @@ def _configuration(repository: Repository, private: Path, *, partial: bool) -> d
     for index, (key, value) in enumerate(settings.items()):
         variables |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
     return variables
+
+
+def _held(repository: Repository) -> dict[str, str]:
+    """Return what has git connect to addresses alone that may be connected to, and go where a question was redirected to but no further.
+
+    Behind a proxy it is the proxy that connects.
+
+    Raises:
+        SourceError: the host has no such address (``REFUSED``).
+    """
+    may, stated = repository.may, repository.url
+    if may is None or repository.scheme is Scheme.LOCAL or is_behind_proxy(stated):
+        return {}
+    url = MOVED.of(stated)
+    found = _PLACE.match(url) or _SCP_PLACE.match(url)
+    host = found["host"].strip("[]") if found else ""
+    port = int((found.groupdict().get("port") if found else "") or (443 if url.startswith("https:") else 80))
+    try:
+        places = {str(place[0]): None for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+    except (OSError, UnicodeError):
+        places = {}  # which git will tell
+    allowed = [each for each in places if not may.why_not(each, url, stated)]
+    if places and not allowed:
+        refused(next(iter(places)), url, stated, may)
+    if repository.scheme is Scheme.SSH:
+        return {}
+    pinned = ",".join(f"[{each}]" if ":" in each else each for each in allowed)
+    return {
+        "http.followRedirects": "false",
+        **({f"url.{url}.insteadOf": stated} if url != stated else {}),
+        **({"http.curloptResolve": f"{host}:{port}:{pinned}"} if allowed and host not in places else {}),
+    }
+
+
+def refused(address: str, url: str, stated: str, may: UrlPolicy) -> NoReturn:
+    """Refuse to connect to an address.
+
+    Raises:
+        SourceError: why (``REFUSED``).
+    """
+    said = f"{without_credentials(url)}: {address} {may.why_not(address, url, stated)}"
+    raise SourceError(SourceFault.REFUSED, said, f"the administrator of the daemon can allow it with {FLAG}")
+
+
+def is_behind_proxy(url: str) -> bool:
+    """Tell whether git would go through a proxy, or might: its names of variables, and the plainest form of ``no_proxy``."""
+    parts = urlsplit(url)
+    own = ("http_proxy",) if parts.scheme == "http" else ("https_proxy", "HTTPS_PROXY")
+    if not any(os.environ.get(name) for name in (*own, "all_proxy", "ALL_PROXY")):
+        return False
+    direct = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").replace(",", " ").lower().split()
+    host = (parts.hostname or "").lower()
+    return not any(each in {"*", host} or host.endswith(f".{each.lstrip('.')}") for each in direct)
+
+
+class _Moved:
+    """Where repositories were found that their servers redirect from; beyond a bound the ones go that were noted first."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def note(self, url: str, there: str) -> None:
+        """Take note that the repository at *url* was found *there*."""
+        if there.rstrip("/") == url.rstrip("/"):
+            self._known.pop(url, None)
+            return
+        if len(self._known) >= _MOST_MOVED:
+            self._known.clear()
+        self._known[url] = there
+
+    def of(self, url: str) -> str:
+        """Return where the repository at *url* was found last."""
+        return self._known.get(url, url)
+
+
+_MOST_MOVED = 1_000
+MOVED = _Moved()
+"""What was found out by asking, for git, which follows no redirect by itself."""
+
+_PLACE = re.compile(r"[a-z]+://(?:[^/@]*@)?(?P<host>\[[^\]]*\]|[^/:]*)(?::(?P<port>[0-9]{1,5}))?", re.IGNORECASE)
+_SCP_PLACE = re.compile(r"(?:[^/@]*@)?(?P<host>[^/:]*):")
 
 
 def _trust(credentials: Credentials, private: Path) -> dict[str, str]:

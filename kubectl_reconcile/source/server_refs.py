@@ -119,6 +119,8 @@ class ServerRefs:
         self._wanted: OrderedDict[str, None] = OrderedDict()
         self.latest = RefsAnswer()
         """What was said last."""
+        self.lets_in = False
+        """Whether the server has let these credentials read it, and hasn't refused them since."""
         self._guard = threading.Lock()
         self._told_s = float("-inf")
         self._followers: WeakSet[Any] = WeakSet()
@@ -158,9 +160,12 @@ class ServerRefs:
         begun_s, asked = time.monotonic(), frozenset(names)
         try:
             self.latest = RefsAnswer(begun_s, asked, question(names))
+            self.lets_in = True
         except SourceError as error:
             if error.fault is SourceFault.ENDED:
                 raise
+            if error.fault in {SourceFault.UNAUTHORIZED, SourceFault.NO_SUCH_REPOSITORY, SourceFault.REFUSED}:
+                self.lets_in = False
             self.latest = RefsAnswer(begun_s, asked, failure=error)
 
     def _with_others(self, names: Sequence[str]) -> Sequence[str]:

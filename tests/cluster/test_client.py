@@ -358,6 +358,17 @@ ANSWERS = {
 }
 
 
+def test_who_the_server_takes_for_nobody_is_to_log_in_and_needs_no_role():
+    said = (
+        'pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" in the namespace "shop"'
+    )
+    error = error_of({"code": 403, "reason": "Forbidden", "message": said})
+    assert "log in again" in error.hint
+    assert "Role" not in error.hint
+    named = error_of({"code": 403, "reason": "Forbidden", "message": said.replace("system:anonymous", "ann")})
+    assert "a Role in namespace shop bound to user ann" in named.hint
+
+
 @pytest.mark.parametrize(("status", "kind", "retry_after_s"), ANSWERS.values(), ids=ANSWERS)
 def test_statuses_have_their_types(status, kind, retry_after_s):
     details = {"retryAfterSeconds": 7} if retry_after_s else {}

@@ -9,7 +9,7 @@ IMAGE = "registry.example.com/kubectl-reconcile:1.2.3"
 LABELS = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
 
 
-POLICY = "reconcile-checkup-rights"
+POLICY, MARK = "reconcile-checkup-rights", "Setting it takes the right to create pods."
 
 
 def a_module(name, kind):
@@ -49,10 +49,13 @@ def test_the_daemon_has_a_namespace_an_account_rights_a_deployment_and_a_service
     ]
 
 
-def test_who_may_write_checkups_that_run_pods_is_said_where_there_are_checkups():
+def test_who_may_write_custom_resources_that_run_pods_is_said_where_the_crds_say_that_some_do():
+    described = {"properties": {"spec": {"properties": {"job": {"description": f"A pod. {MARK}"}}}}}
+    version = {"name": "v1", "schema": {"openAPIV3Schema": described}}
+    names = {"kind": "Checkup", "plural": "checkups", "singular": "checkup"}
+    crd = {"spec": {"group": "checks.reconcile.dev", "names": names, "versions": [version]}}
     policy = {("ValidatingAdmissionPolicy", POLICY), ("ValidatingAdmissionPolicyBinding", POLICY)}
-    checkup = module(api="checks.reconcile.dev/v1alpha1", kind="Checkup", owns=[], name="checkup")(lambda *_: Outcome())
-    found = installed(modules=[checkup])
+    found = installed(crds=[crd])
     assert policy < found.keys()
     assert found["ValidatingAdmissionPolicyBinding", POLICY]["spec"]["policyName"] == POLICY
     assert policy.isdisjoint(installed(modules=[a_module("database", "Database")]))

@@ -55,6 +55,15 @@ def test_a_server_gets_as_many_requests_as_are_due_and_no_redirection_is_followe
     assert 0 < told["p50_ms"] <= told["p99_ms"] <= told["max_ms"]
 
 
+def test_requests_go_to_the_address_that_is_given_whatever_the_name_leads_to():
+    with server() as (url, asked):
+        port = url.rpartition(":")[2]
+        told = load(
+            f"http://web.shop.invalid:{port}/a", "--rate", "10", "--duration", "1s", "--connect-to", "127.0.0.1"
+        )
+    assert (asked, told["errors"]) == (["/a"] * 10, 0)
+
+
 def test_errors_are_counted_by_what_they_are():
     with server() as (url, _):
         told = load(f"{url}/broken", "--rate", "10", "--duration", "1s", "--timeout", "2m")

@@ -126,24 +126,35 @@ async def _created(session: Session, *, options: CreateOptions) -> int:
         await _looked_at(session, manifest, options)
     live: Manifest = manifest
     if install.is_installed(session):
-        try:
-            live = await engine.create(session, manifest, dry_run=options.dry_run)
-        except AlreadyExists:
-            hint = f"to change it: kubectl edit sync {options.name} -n {namespace}"
-            raise Failure(f"there is a Sync {options.name} in namespace {namespace} already", hint) from None
-    _write(manifest if options.dry_run else live, options)
+        live = await _made(session, manifest, options, dry_run=True)
     if options.dry_run:
+        _write(manifest, options)
         return ExitStatus.OK
-    status = await _granted(session, options)
+    if await _granted(session, manifest, options) != ExitStatus.OK:
+        hint = "have somebody grant them who holds them, then create the Sync; --no-grant creates it anyway"
+        raise Failure("not all rights were given, so no Sync is created", hint, status=ExitStatus.FAILED)
+    live = await _made(session, manifest, options, dry_run=False)
+    _write(live, options)
     await _warn_of_no_daemon(session, namespace, options)
-    return status
+    return ExitStatus.OK
 
 
-async def _granted(session: Session, options: CreateOptions) -> int:
-    """Give the Sync's account its rights, or say how. A source that couldn't be read before isn't read for an offer."""
+async def _made(session: Session, manifest: Manifest, options: CreateOptions, *, dry_run: bool) -> Manifest:
+    try:
+        return await engine.create(session, manifest, dry_run=dry_run)
+    except AlreadyExists:
+        namespace = manifest["metadata"]["namespace"]
+        hint = f"to change it: kubectl edit sync {options.name} -n {namespace}"
+        raise Failure(f"there is a Sync {options.name} in namespace {namespace} already", hint) from None
+
+
+async def _granted(session: Session, manifest: Manifest, options: CreateOptions) -> int:
+    """Give the account its rights before there is a Sync, whose first pass would lack them. A source that couldn't be read before isn't read for an offer."""
     if options.give is False or not (options.give or options.check):
         return ExitStatus.OK
-    target = await targets.sync_target(session, options.name, session.client.namespace)
+    target = await targets.target_of_manifest(session, manifest)
+    if target is None:
+        return ExitStatus.OK
     return await grant.offer(session, target, options.err, options.err, wanted=options.give)
 
 

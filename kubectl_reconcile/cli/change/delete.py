@@ -12,10 +12,14 @@ from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.results import result_line
 from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
 from kubectl_reconcile.cli.session import live_sync, run
+from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.resources.sync import DeletionPolicy
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.commands import delete_sync
 from kubectl_reconcile.engine.commands.delete_sync import Deletion
+from kubectl_reconcile.engine.commands.rights import granting
+from kubectl_reconcile.engine.commands.rights.granting import GrantStep
 from kubectl_reconcile.engine.sync.session import Session
 
 _SHOWN = 20
@@ -35,7 +39,13 @@ async def _delete(session: Session, *, name: str, orphan: bool, yes: bool, timeo
     out, err = terminals(color)
     live = await live_sync(session, name)
     deletion = await delete_sync.foresee(session, live, orphan=orphan)
+    granted: dict[ObjectRef, Manifest] = {}
+    for each in deletion.syncs:
+        granted |= await granting.granted(session, each, deletion.places)
     err.write(_foretold(deletion))
+    if granted:
+        err.write([line("the rights that were granted to it are revoked, too:", Tone.WARNING)])
+        err.write(line(f"  {ref}", Tone.REMOVED) for ref in granted)
     warn_of_keeper(live, err)
     await _require_daemon(session, deletion)
     _require_consent(deletion, yes=yes)
@@ -51,9 +61,24 @@ async def _delete(session: Session, *, name: str, orphan: bool, yes: bool, timeo
     await delete_sync.delete(session, deletion)
     if timeout_s is not None:
         await _wait(session, deletion, timeout_s)
+        out.write([await _revoked(session, step) for step in map(granting.removal, granted, granted.values())])
+    elif granted:
+        names = " ".join(
+            f"{ref.kind.lower()}/{ref.name}{f' -n {ref.namespace}' if ref.namespace else ''}" for ref in granted
+        )
+        err.write([line(f"to revoke its rights once it is gone: kubectl delete {names}", Tone.WARNING)])
     told = "deleted " if timeout_s is not None else "deletion requested: "
     out.write([line(f"{told} Sync {_named(deletion)}", Tone.REMOVED)])
     return ExitStatus.OK
+
+
+async def _revoked(session: Session, step: GrantStep) -> Line:
+    """Remove one object of a grant, and return how that ended; whoever may not can have somebody else do so."""
+    try:
+        await granting.apply(session, step)
+    except ApiError as error:
+        return line(f"not deleted: {step.ref}: {error}", Tone.BAD)
+    return line(f"deleted  {step.ref}", Tone.REMOVED)
 
 
 def _foretold(deletion: Deletion) -> Iterator[Line]:

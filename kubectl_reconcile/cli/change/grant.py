@@ -19,20 +19,25 @@ from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, li
 from kubectl_reconcile.cli.session import readable, run, target_of
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.apply import causes
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, errors_among, warnings_among
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, errors_among, map_at, warnings_among
 from kubectl_reconcile.core.planning.kinds import NAMESPACE
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.rights.grant import DAEMON, Account, grant_of, impersonation_of
 from kubectl_reconcile.core.planning.rights.needs import Needs, Sensitive
 from kubectl_reconcile.core.planning.rights.rules import Right, rules_of
 from kubectl_reconcile.core.planning.rights.writes import grant_command
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.commands.rights import granting
 from kubectl_reconcile.engine.commands.rights.granting import GrantStep
 from kubectl_reconcile.engine.commands.rights.needed import Needed, needed
 from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
+from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.errors import SourceError
+
+_MOST_SYNCS = 200
+"""How many Syncs are looked at, those within others included."""
 
 _TOLD = {Op.CREATE: "created", Op.UPDATE: "updated", Op.DELETE: "deleted"}
 _TONES = {Op.CREATE: Tone.ADDED, Op.UPDATE: Tone.WARNING, Op.DELETE: Tone.REMOVED, Op.UNCHANGED: Tone.ASIDE}
@@ -51,12 +56,14 @@ class GrantOptions(Struct, frozen=True):
     output: str
     out: Terminal
     err: Terminal
+    everyone: bool = False
 
 
 def grant(
     connection: Connection,
     origin: Origin,
     *,
+    everyone: bool,
     allow: Sequence[str],
     missing: bool,
     write: bool,
@@ -67,6 +74,8 @@ def grant(
     color: str,
 ) -> int:
     """Print the rights that the account of SYNC needs for its source; with *write*, give them."""
+    if everyone and (origin.name or not origin.is_sync):
+        raise click.UsageError("--all means all Syncs in the namespace: leave out --all, or what names one")
     if not origin.is_sync and not origin.name:
         raise click.UsageError("-f and --repo need --name: the Sync whose account gets the rights")
     if service_account and origin.is_sync:
@@ -80,52 +89,111 @@ def grant(
     with readable(origin) as source:
         options = GrantOptions(
             source, frozenset(map(Sensitive, allow)), missing, write, yes, service_account or "", account,
-            output or ("summary" if write else "yaml"), *terminals(color),
+            output or ("summary" if write else "yaml"), *terminals(color), everyone,
         )  # fmt: skip
         return run(connection, functools.partial(_grant, options=options))
 
 
+class _Grant(Struct, frozen=True):
+    """What the account of one Sync needs, and the steps that give it that; *remarks* are what a person has to see to besides."""
+
+    target: Target
+    found: Needed
+    needs: Needs
+    steps: Sequence[GrantStep]
+    remarks: Sequence[Line]
+
+    @property
+    def account(self) -> str:
+        return f"ServiceAccount {Account.of(self.target.sync)}"
+
+    @property
+    def pending(self) -> list[GrantStep]:
+        return [step for step in self.steps if step.op is not Op.UNCHANGED]
+
+
 async def _grant(session: Session, *, options: GrantOptions) -> int:
-    target = _with_account(await target_of(session, options.origin), options)
-    found = await needed(session, target, options.allowed)
-    options.err.write(_remarks(found, target))
-    needs = found.givable
-    if options.missing:
-        needs = await _missing(session, target.sync, needs)
-    steps = await _steps(session, target.sync, found, needs, options)
+    origins = await _all_syncs(session) if options.everyone else [options.origin]
+    chosen = [_with_account(await target_of(session, each), options) for each in origins]
+    grants = await _grants(session, chosen, options)
+    options.err.write(text for each in grants for text in each.remarks)
+    status = ExitStatus.OK
     if options.write:
-        status = await _written(session, target, steps, options)
+        status = await _written(session, grants, options)
     else:
-        status = _printed(found, needs, steps, options)
-    return max(status, ExitStatus.SOURCE if errors_among(found.problems) else ExitStatus.OK)
+        for each in grants:
+            status = max(status, _printed(each, options))
+    wrong = any(errors_among(each.found.problems) for each in grants)
+    return max(status, ExitStatus.SOURCE if wrong else ExitStatus.OK)
+
+
+async def _all_syncs(session: Session) -> list[Origin]:
+    """Return all Syncs of the namespace that follow something."""
+    found = await targets.syncs_of(session, session.client.namespace)
+    if not found:
+        raise Failure(await targets.none_here(session), status=ExitStatus.USAGE)
+    return [Origin(name, namespace=session.client.namespace) for name in found]
+
+
+async def _grants(session: Session, chosen: Sequence[Target], options: GrantOptions) -> list[_Grant]:
+    """Return what is given to the accounts of the Syncs of *chosen*, and of the Syncs that their sources hold."""
+    grants, waiting, seen = list[_Grant](), list(chosen), {each.sync.ref for each in chosen}
+    coming: frozenset[str] = frozenset()
+    while waiting:
+        target = waiting.pop(0)
+        found = (await needed(session, target, options.allowed)).beside(coming)
+        coming |= found.coming
+        needs = await _missing(session, target.sync, found.givable) if options.missing else found.givable
+        steps = await _steps(session, target.sync, found, needs, options)
+        remarks = list(_remarks(found, target))
+        for manifest in found.syncs:
+            try:
+                child = await targets.target_of_manifest(session, manifest)
+                if child is not None and child.sync.ref not in seen and len(seen) < _MOST_SYNCS:
+                    seen.add(child.sync.ref)
+                    await reconcile.read(session, child, shown=False)
+                    waiting.append(child)
+            except (SourceError, SyncSpecError, ApiError) as error:
+                name = "/".join(str(map_at(manifest, "metadata").get(each)) for each in ("namespace", "name"))
+                text = f"warning: what Sync {name} of this source needs isn't known: {error}"
+                remarks.append(line(text, Tone.WARNING))
+        grants.append(_Grant(target, found, needs, steps, remarks))
+    return grants
 
 
 async def offer(session: Session, target: Target, out: Terminal, err: Terminal, *, wanted: bool | None) -> int:
     """Give the account of a new Sync what its source needs, if that is *wanted*; None asks a person who is there to answer.
 
-    Where the account is known to lack nothing, nothing is offered.
+    So do the accounts of the Syncs that its source holds. Where they are known to lack nothing, nothing is offered.
     """
-    found = await needed(session, target)
-    reviewed = await Reviewer(session.client, Account.of(target.sync)).review(found.givable.placed())
     options = GrantOptions(
         Origin(), frozenset(), missing=False, write=True, yes=True, service_account="", daemon=DAEMON, output="summary",
         out=out, err=err,
     )  # fmt: skip
-    steps = await _steps(session, target.sync, found, found.givable, options)
-    pending = [step for step in steps if step.op in {Op.CREATE, Op.UPDATE}]
-    enough = not (reviewed.missing or reviewed.unchecked) and await _may_act(session, target.sync, DAEMON)
-    if not pending or (wanted is None and enough):
+    grants = [
+        replace(each, steps=[step for step in each.steps if step.op in {Op.CREATE, Op.UPDATE}])
+        for each in await _grants(session, [target], options)
+    ]
+    if not any(each.steps for each in grants) or (wanted is None and await _have_enough(session, grants)):
         return ExitStatus.OK
-    account = f"ServiceAccount {Account.of(target.sync)}"
-    if wanted is None and may_ask():
-        err.write(_remarks(found, target))
-        err.write(text for step in pending for text in _foretold(step))
-        wanted = confirmed(f"Give {account} these rights, to apply the source?")
-    if wanted:
-        return await _written(session, target, pending, options)
+    accounts = ", ".join(dict.fromkeys(each.account for each in grants if each.steps))
+    if wanted or (wanted is None and may_ask()):
+        err.write(text for each in grants for text in each.remarks)
+        _foretell(grants, err)
+        if wanted or confirmed(f"Give {accounts} these rights, to apply the source?"):
+            return await _given(session, grants, options)
     advice = f"{grant_command(target.sync)} --apply"
-    err.write([line(f"it applies as {account}; to grant that account its rights: {advice}", Tone.WARNING)])
+    err.write([line(f"it applies as {accounts}; to grant that account its rights: {advice}", Tone.WARNING)])
     return ExitStatus.OK
+
+
+async def _have_enough(session: Session, grants: Iterable[_Grant]) -> bool:
+    """Tell whether all accounts are known to lack nothing."""
+    for each in grants:
+        reviewed = await Reviewer(session.client, Account.of(each.target.sync)).review(each.needs.placed())
+        if reviewed.missing or reviewed.unchecked or not await _may_act(session, each.target.sync, DAEMON):
+            return False
+    return True
 
 
 def _with_account(target: Target, options: GrantOptions) -> Target:
@@ -201,14 +269,14 @@ async def _may_act(session: Session, sync: Sync, daemon: Account) -> bool:
 # --- printed ------------------------------------------------------------------------------------------------------------
 
 
-def _printed(found: Needed, needs: Needs, steps: Sequence[GrantStep], options: GrantOptions) -> ExitStatus:
-    account = f"ServiceAccount {Account.of(found.sync)}"
+def _printed(grant: _Grant, options: GrantOptions) -> ExitStatus:
+    found, steps, account = grant.found, grant.steps, grant.account
     shown = [step for step in steps if step.op is not Op.DELETE and not (options.missing and step.op is Op.UNCHANGED)]
     spare = [str(step.ref) for step in steps if step.op is Op.DELETE]
     if not shown:
         options.err.write([line(f"{account} may do all that the source needs", Tone.GOOD)])
     elif options.output == "summary":
-        options.out.write(_overview(needs, options.out.width))
+        options.out.write(_overview(grant.needs, options.out.width))
     else:
         options.out.write(_documents(found, (step.manifest for step in shown)))
     if spare:
@@ -250,22 +318,44 @@ def _worded(rights: Iterable[Right]) -> Iterator[tuple[str, str]]:
 # --- given ---------------------------------------------------------------------------------------------------------------
 
 
-async def _written(session: Session, target: Target, steps: Sequence[GrantStep], options: GrantOptions) -> ExitStatus:
-    account = f"ServiceAccount {Account.of(target.sync)}"
-    pending = [step for step in steps if step.op is not Op.UNCHANGED]
-    if not pending:
-        options.out.write([line(f"{account} has been given all that the source needs", Tone.GOOD)])
+async def _written(session: Session, grants: Sequence[_Grant], options: GrantOptions) -> ExitStatus:
+    """Show all that is given, ask once, and give just that."""
+    if not any(each.pending for each in grants):
+        for each in grants:
+            options.out.write([line(f"{each.account} has been given all that the source needs", Tone.GOOD)])
         return ExitStatus.OK
-    options.err.write(text for step in pending for text in _foretold(step))
-    _require_consent(account, options)
-    status = await _applied(session, pending, options)
-    if status is ExitStatus.OK and target.parent is not None and target.sync.git is not None:
-        name = f"{target.sync.namespace}/{target.sync.name}"
-        if await granting.wake(session, target.sync):
-            options.err.write([line(f"asked for a sync of {name}", Tone.ASIDE)])
-        else:
-            options.err.write([line(f"you may not ask for a sync of {name}: it continues by itself", Tone.ASIDE)])
+    _foretell(grants, options.err)
+    _require_consent(", ".join(dict.fromkeys(each.account for each in grants if each.pending)), options)
+    return await _given(session, grants, options)
+
+
+def _foretell(grants: Sequence[_Grant], err: Terminal) -> None:
+    for each in grants:
+        if len(grants) > 1 and each.pending:
+            err.write([line(f"for Sync {each.target.sync.namespace}/{each.target.sync.name}, {each.account}:")])
+        err.write(text for step in each.pending for text in _foretold(step))
+
+
+async def _given(session: Session, grants: Iterable[_Grant], options: GrantOptions) -> ExitStatus:
+    """Make the very steps that were shown, and have those Syncs go on that follow something."""
+    status, done = ExitStatus.OK, set[ObjectRef]()
+    for each in grants:
+        if not each.pending:
+            continue
+        given = await _applied(session, [step for step in each.pending if step.ref not in done], options)
+        done.update(step.ref for step in each.pending)
+        status = max(status, given)
+        if given is ExitStatus.OK and each.target.parent is not None and each.target.sync.git is not None:
+            await _woken(session, each.target.sync, options)
     return status
+
+
+async def _woken(session: Session, sync: Sync, options: GrantOptions) -> None:
+    name = f"{sync.namespace}/{sync.name}"
+    if await granting.wake(session, sync):
+        options.err.write([line(f"asked for a sync of {name}", Tone.ASIDE)])
+    else:
+        options.err.write([line(f"you may not ask for a sync of {name}: it continues by itself", Tone.ASIDE)])
 
 
 def _foretold(step: GrantStep) -> Iterator[Line]:

@@ -323,7 +323,8 @@ async def _watched(
             saved.clear()
             try:
                 target.values = await values_of(session, target.sync)
-                await lookups.read_again(session, target.reader)
+                behalf = lookups.Behalf.of(session, target.sync, target.parent)
+                await lookups.read_again(session, target.reader, behalf)
                 await reconcile.read(session, target)
                 watch.follow()  # the preview reads again, and sees what changed before that
                 by_account = _is_by_account(origin, target)

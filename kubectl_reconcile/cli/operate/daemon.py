@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
+import socket
 from pathlib import Path
 
 import click
@@ -13,7 +15,7 @@ from kubectl_reconcile.cli.early import access_of
 from kubectl_reconcile.cli.operate.page_address import NO_ORIGIN, origins_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.core.redaction import without_credentials
-from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
+from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy, networks_around
 from kubectl_reconcile.engine.daemon.daemon import Page, SourceLimits, serve
 from kubectl_reconcile.engine.modules.ceilings import set_ceilings
 from kubectl_reconcile.engine.telemetry import logs, loop_monitor, memory
@@ -55,7 +57,7 @@ def daemon(
 ) -> None:
     """Follow all Syncs of a cluster, and all custom resources that a module knows."""
     try:
-        allowed = UrlPolicy.of(allow_url_prefix)
+        allowed = UrlPolicy.of(allow_url_prefix, _networks_of_the_cluster())
     except ValueError as error:
         message = f"{without_credentials(str(error))} isn't the URL of a repository, or is ambiguous"
         raise click.BadParameter(message, param_hint=FLAG) from None
@@ -98,6 +100,17 @@ def daemon(
             requires_verify=require_verify,
         )
     )
+
+
+def _networks_of_the_cluster() -> tuple[str, ...]:
+    """Return what is taken for the networks of Services and pods, where the daemon runs in a cluster; nothing elsewhere."""
+    if not (server := os.environ.get("KUBERNETES_SERVICE_HOST")):
+        return ()
+    with contextlib.suppress(OSError):
+        return networks_around(
+            [server, *(str(place[0]) for *_, place in socket.getaddrinfo(socket.gethostname(), None))]
+        )
+    return networks_around([server])
 
 
 def _page(ui: str, urls: tuple[str, ...]) -> Page | None:

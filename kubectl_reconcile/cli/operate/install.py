@@ -65,8 +65,9 @@ def manifests_of(
     chosen = image or f"{kubectl_reconcile.IMAGE}{IMAGE_DIGEST}"
     modules = [*installed_modules().all_loaded(), *metacontroller.modules_offline()]
     place = namespace or installation.NAMESPACE
-    ours = installation.objects(place, chosen, modules, replicas=replicas, page_urls=page_urls)
-    return [*(located.manifest for located in crds()), *ours]
+    definitions = [located.manifest for located in crds()]
+    ours = installation.objects(place, chosen, modules, definitions, replicas=replicas, page_urls=page_urls)
+    return [*definitions, *ours]
 
 
 def _print(manifests: list[Manifest], output: str | None, color: str) -> None:
@@ -80,7 +81,7 @@ async def _install(
     session: Session, *, manifests: list[Manifest], obsolete: Sequence[Mapping[str, Any]], color: str
 ) -> int:
     out, err = terminals(color)
-    await _warn_of_lost_rights(session, err)
+    await _warn_of_lost_rights(session, manifests, err)
 
     def told(result: Result) -> None:
         if result.state.value == "succeeded":
@@ -92,20 +93,31 @@ async def _install(
     return ExitStatus.OK
 
 
-async def _warn_of_lost_rights(session: Session, err: Terminal) -> None:
-    """Where a daemon that wrote everything itself is replaced, name the Syncs whose accounts lack rights, and ask."""
-    if not await engine.present(session, installation.OBSOLETE) or not engine.is_installed(session):
-        return
-    poor = await in_trouble(session)
+async def _warn_of_lost_rights(session: Session, manifests: Sequence[Manifest], err: Terminal) -> None:
+    """Where more rights are asked for than before, name the Syncs whose accounts lack some, and ask."""
+    why = await _what_asks_for_more(session, manifests) if engine.is_installed(session) else ""
+    poor = await in_trouble(session) if why else ()
     if not poor:
         return
-    text = "the installed daemon writes with its own rights; this version writes as the account of each Sync. These accounts lack rights:"
-    err.write([line(text, Tone.WARNING)])
+    err.write([line(f"{why}. These accounts lack rights:", Tone.WARNING)])
     for each in poor:
         err.write([line(f"  Sync {each.sync.namespace}/{each.sync.name}: {'; '.join(each.troubles)}", Tone.WARNING)])
         err.write([line(f"    {each.advice}", Tone.ASIDE)])
     if may_ask() and not confirmed("Install it anyway?"):
         raise Failure("nothing was installed", "the grants work with both versions", status=ExitStatus.HELD)
+
+
+async def _what_asks_for_more(session: Session, manifests: Sequence[Manifest]) -> str:
+    """Return what of this installation asks accounts of Syncs for rights that the installed one didn't; empty where nothing does."""
+    if await engine.present(session, installation.OBSOLETE):
+        return "the installed daemon writes with its own rights; this version writes as the account of each Sync"
+    asking = [each for each in manifests if each["kind"] == "ValidatingAdmissionPolicy"]
+    if len(await engine.present(session, asking)) < len(asking):
+        return (
+            "this version has the API server ask who sets an image in a custom resource for the right to create pods, "
+            "and who names a Secret for the right to get it"
+        )
+    return ""
 
 
 def _told(word: str, ref: Any) -> Line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 import signal
 import sys
@@ -28,6 +29,7 @@ def load(
     duration: float,
     connections: int,
     give_up: float,
+    connect_to: str | None,
     output: str | None,
     connection: Connection,  # noqa: ARG001 - takes kubectl's flags like every verb
 ) -> int:
@@ -35,11 +37,15 @@ def load(
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise click.BadParameter(f"must be a URL such as http://web.shop.svc:80/, not {url!r}", param_hint="URL")
+    try:
+        address = ipaddress.ip_address(connect_to) if connect_to else None
+    except ValueError:
+        raise click.BadParameter(f"{connect_to!r} isn't an IP address", param_hint="--connect-to") from None
     if duration <= 0 or give_up <= 0:
         raise click.BadParameter("must be more than 0", param_hint="--duration and --timeout")
     if sys.platform != "win32":
         signal.signal(signal.SIGTERM, _end)
-    found = asyncio.run(_loaded(url, LoadPlan(rate, duration, connections, give_up))).tree()
+    found = asyncio.run(_loaded(url, str(address or ""), LoadPlan(rate, duration, connections, give_up))).tree()
     line = json.dumps(found)
     click.echo(line if output == "json" else _told(found))
     with contextlib.suppress(OSError):  # outside of a pod there is none
@@ -48,8 +54,8 @@ def load(
     return ExitStatus.OK
 
 
-async def _loaded(url: str, plan: LoadPlan) -> LoadResult:
-    async with requests_to(url, plan.connections) as send:
+async def _loaded(url: str, address: str, plan: LoadPlan) -> LoadResult:
+    async with requests_to(url, plan.connections, address) as send:
         return await carried_out(plan, send)
 
 

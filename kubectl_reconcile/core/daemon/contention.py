@@ -5,9 +5,10 @@ somebody must have overwritten it; that one is the *rival*. Many rounds within a
 a *back-off*: the field is left out of what we send, as an ignore rule would, and all else goes on. The *item* is the Sync
 or the CR whose pass writes the object.
 
-A back-off ends when the field is as we want it without our doing, when a person says so, and by itself
-after a while: then the field is written again, and a single further round brings the next
-back-off, twice as long. Marks by which we know our own objects are never left to anybody.
+A back-off ends when the field is as we want it without our doing, when a person says so, when something else is pushed, and by itself
+after five minutes: then the field is written again, and a single further round by the *same* rival brings the next
+back-off, twice as long. Whoever else overwrites it begins from the beginning, so that nobody's flips make another's back-off longer.
+Marks by which we know our own objects are never left to anybody.
 
 Pure: time is an argument, in seconds of a clock that only goes forward.
 """
@@ -23,6 +24,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import PREFIX
+from kubectl_reconcile.core.module.schedules import later
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Contention, Contentions, Op
 from kubectl_reconcile.core.ssa.merge import FieldChange
@@ -75,6 +77,7 @@ class ContentionTracker(Struct):
     _rounds: dict[_Place, _Rounds] = field(default_factory=dict)
     _now: dict[_Place, _BackedOff] = field(default_factory=dict)
     _over: dict[_Place, _BackedOff] = field(default_factory=dict)
+    _revisions: dict[ObjectRef, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._now)
@@ -104,8 +107,9 @@ class ContentionTracker(Struct):
                 if not times or place in self._now:
                     continue
                 before = self._over.pop(place, None)
-                length_s = min(before.length_s * 2, LONGEST_S) if before else FIRST_S
-                contention = Contention(change.ref, each.path, each.manager, times, now)
+                goes_on = before is not None and before.contention.manager == each.manager
+                length_s = min(before.length_s * 2, LONGEST_S) if before and goes_on else FIRST_S
+                contention = Contention(change.ref, each.path, each.manager, times, now, later(now, length_s))
                 self._now[place] = _BackedOff(contention, item, now_s + length_s, length_s)
                 begun.append(contention)
         return begun
@@ -117,7 +121,8 @@ class ContentionTracker(Struct):
             return 0
         before, times = self._over.get(place), rounds.within(now_s)
         if before and now_s - before.until_s <= WINDOW_S:
-            return times if any(at_s >= before.until_s for at_s in rounds.times_s) else 0
+            since = sum(1 for at_s in rounds.times_s if at_s >= before.until_s)
+            return times if since >= (1 if before.contention.manager == each.manager else ROUNDS) else 0
         return times if times >= ROUNDS else 0
 
     def settle(self, contentions: Iterable[Contention]) -> None:
@@ -133,6 +138,11 @@ class ContentionTracker(Struct):
             self._rounds.pop(place, None)
         return [self._now.pop(place).contention for place in ended]
 
+    def pushed(self, item: ObjectRef, revision: str) -> list[Contention]:
+        """End the contention of *item* where its source is at another *revision* than it was; return the contentions."""
+        before, self._revisions[item] = self._revisions.get(item, revision), revision
+        return self.resume(item) if before != revision else []
+
     def lapse(self, item: ObjectRef, now_s: float) -> list[Contention]:
         """End those contentions of *item* that have lasted long enough; return the contentions, to be tried again."""
         ended = [place for place, each in self._now.items() if each.item == item and each.until_s <= now_s]
@@ -144,6 +154,7 @@ class ContentionTracker(Struct):
         """Drop what is known of an item that is gone, or is somebody else's now."""
         for place in [place for place, each in self._now.items() if each.item == item]:
             del self._now[place]
+        self._revisions.pop(item, None)
 
     # What follows from it -----------------------------------------------------------------------
 

@@ -236,18 +236,19 @@ class Unobserved(Struct, frozen=True):
 
 
 class Contention(Struct, frozen=True):
-    """A field that *manager* and we kept overwriting, *times* until *since*; it is left alone for a while."""
+    """A field that *manager* and we kept overwriting, *times* until *since*; it is left alone *until* then."""
 
     ref: ObjectRef
     path: FieldPath
     manager: str
     times: int
     since: str
+    until: str = ""
 
     def __str__(self) -> str:
-        return (
-            f"{self.ref}: {self.path}: {self.manager or 'somebody'} overwrote it {self.times} times until {self.since}"
-        )
+        left = f", so it is left alone until {self.until}" if self.until else ""
+        who = self.manager or "somebody"
+        return f"{self.ref}: {self.path}: {who} overwrote it {self.times} times until {self.since}{left}"
 
 
 Contentions: TypeAlias = Mapping[ObjectRef, tuple[Contention, ...]]

@@ -193,7 +193,12 @@ def warnings_of(path: str, asked_for: Iterable[str], answers: Answers) -> Iterat
             path, 0, f"it looks up {len(known) - MOST_LOOKUPS:,} more objects than are listed here", "", _WARNING
         )
     for asked in known[:MOST_LOOKUPS]:
-        yield Problem(path, 0, f"it looks up {one_of(asked)} in the cluster, and {_told(asked, answers)}", "", _WARNING)
+        yield Problem(path, 0, f"{reported_as(asked)}{_told(asked, answers)}", "", _WARNING)
+
+
+def reported_as(asked: str) -> str:
+    """Return how the warning of a lookup that could be answered begins."""
+    return f"it looks up {one_of(asked)} in the cluster, and "
 
 
 _WARNING: Final = Severity.WARNING

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kubectl_reconcile.core.checkup_policy import CHECKUP, CHECKUP_HEALTH
+from kubectl_reconcile.core.checkups import CHECKUP, CHECKUP_HEALTH
 from kubectl_reconcile.core.health.kind_table import KindRule
 from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 from kubectl_reconcile.core.module.schedules import seconds_between

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from kubectl_reconcile.core.checkup_policy import CHECKUP
+from kubectl_reconcile.core.checkups import CHECKUP
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at, maps_in, text_at
 from kubectl_reconcile.core.scan.pod_security import (
     CONTROLS,

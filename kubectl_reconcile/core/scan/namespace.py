@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from kubectl_reconcile.core.checkup_policy import CHECKUP
+from kubectl_reconcile.core.checkups import CHECKUP
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.scan.findings import ScanFinding, endpoints_finding, findings_of
 from kubectl_reconcile.core.scan.notes import PodNote, ScanNote, ServiceNote, note_of

@@ -26,7 +26,7 @@ from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot, members_in
 from kubectl_reconcile.core.resources.applyset import Contents
-from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
+from kubectl_reconcile.core.resources.sync import SYNC, DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync import gather
@@ -67,6 +67,16 @@ class Deletion(Struct, frozen=True):
     def goes(self) -> tuple[ObjectRef, ...]:
         """The members that are deleted, too."""
         return tuple(change.ref for change in self.plan.changes) if self.prunes else ()
+
+    @property
+    def syncs(self) -> tuple[Sync, ...]:
+        """The Sync, and those among its members that go with it."""
+        return (self.sync, *(Sync(ref.name, ref.namespace) for ref in self.goes if ref.group_kind == SYNC.group_kind))
+
+    @property
+    def places(self) -> frozenset[str]:
+        """The namespaces that it wrote to, and those of the Syncs that go."""
+        return frozenset(Contents.recorded(self.live).namespaces) | {each.namespace for each in self.syncs}
 
     @property
     def by_daemon(self) -> bool:

@@ -134,7 +134,7 @@ async def explain_live(session: Session, live: Manifest) -> Explanation:
 
 async def _told(session: Session, live: Manifest, query: IgnoreRule | None, files: FilesAsked | None) -> Explanation:
     member = await _member_above(session, live)
-    parent = await _parent(session, labels_of(member)[PART_OF]) if member is not None else None
+    parent = await _parent(session, member) if member is not None else None
     seen = _Seen(live, await _schema(session, live), query, member, parent)
     if files is not None:
         return await _by_files(session, seen, files)
@@ -187,7 +187,9 @@ class _Seen(Struct, frozen=True):
         """Return what can be said where nothing says what is asked for; *unread* is why, empty if nobody asks."""
         sync = Sync.of(self.parent) if self.parent is not None else None
         facts = ExplainFacts(self.live, self.schema, sync, unread=unread)
-        return Explanation(facts, explained(facts, self.query), self.asker, may_hold_secrets=_takes_secrets(sync))
+        return Explanation(
+            facts, explained(facts, self.query), self.asker, may_hold_secrets=self._may_hold_secrets(sync)
+        )
 
     def with_secrets(self, found: Explanation, made: Plan) -> Explanation:
         """Return *found* with the values of Secrets that variables bring into the object, or into the member above it."""
@@ -195,7 +197,11 @@ class _Seen(Struct, frozen=True):
         changes = [each for each in made.changes if each.ref in refs]
         known = any(each.op is not Op.DELETE for each in changes)
         texts = texts_of(use for each in changes for use in each.provenance.uses)
-        return replace(found, secrets=texts, may_hold_secrets=not known and _takes_secrets(found.facts.sync))
+        return replace(found, secrets=texts, may_hold_secrets=not known and self._may_hold_secrets(found.facts.sync))
+
+    def _may_hold_secrets(self, sync: Sync | None) -> bool:
+        """Tell whether values of Secrets may stand in it: as its Sync says, or where a mark says that there is one which isn't seen."""
+        return _takes_secrets(sync) or (self.member is not None and self.parent is None)
 
 
 def _name_of(sync: Manifest) -> tuple[str, str]:
@@ -263,14 +269,17 @@ async def _member_above(session: Session, live: Manifest) -> Manifest | None:
     return None
 
 
-async def _parent(session: Session, set_id: str) -> Manifest | None:
-    places = (f"{SYNCS}/syncs", f"{SYNCS}/namespaces/{session.client.namespace}/syncs")
-    for place in places:
+async def _parent(session: Session, member: Manifest) -> Manifest | None:
+    """Return the Sync that *member* says it belongs to: of the whole cluster, or of the namespaces that are at hand for who sees no more."""
+    set_id, namespace = labels_of(member)[PART_OF], ObjectRef.of(member).namespace
+    near = dict.fromkeys(filter(None, (namespace, session.client.namespace)))
+    for place in (f"{SYNCS}/syncs", *(f"{SYNCS}/namespaces/{each}/syncs" for each in near)):
         try:
             items, _ = await session.client.list(place, labelSelector=f"{ID}={set_id}")
         except ApiError:
             continue
-        return items[0] if items else None
+        if items:
+            return items[0]
     return None
 
 

@@ -137,7 +137,10 @@ async def resolve(session: Session, live: Manifest, text: str) -> EarlierState:
     source = await source_of(session, sync, git)
     if found := await in_thread(_found, source, text):
         return EarlierState(found)
-    named = GitSource(source.repository, Ref(name=text), cache_dir=session.cache_dir / "git", limits=session.git_limits)
+    named = GitSource(
+        source.repository, Ref(name=text), cache_dir=session.cache_dir / "git", limits=session.git_limits,
+        guarded=session.guarded,
+    )  # fmt: skip
     return EarlierState(await in_thread(named.fetch))
 
 

@@ -7,6 +7,7 @@ already and as it should be isn't written again.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.apply.results import Result, ResultState
 from kubectl_reconcile.core.manifests.parse import Located, parse
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Change, Gate, Op, Plan
+from kubectl_reconcile.core.planning.rights.entrusted import EntrustedFields, entrusted_fields
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
@@ -37,7 +39,19 @@ def data_folder(name: str) -> Path:
 def crds() -> list[Located]:
     """Return the CRDs that come with us."""
     files = sorted(data_folder("crds").glob("*.yaml"))
-    return [located for file in files for located in parse(file.read_bytes(), f"crds/{file.name}").manifests]
+    return [located for file in files for located in _read(file)]
+
+
+@functools.cache
+def _read(file: Path) -> tuple[Located, ...]:
+    return tuple(parse(file.read_bytes(), f"crds/{file.name}").manifests)
+
+
+def entrusted(kinds: Iterable[GroupKind]) -> EntrustedFields:
+    """Return the entrusted fields of those of *kinds* whose CRDs come with us. Only their files are parsed."""
+    groups = {kind.group for kind in kinds if kind.group}
+    files = [file for file in data_folder("crds").glob("*.yaml") if file.name.partition(".")[2][:-5] in groups]
+    return entrusted_fields(located.manifest for file in files for located in _read(file))
 
 
 def is_installed(session: Session) -> bool:

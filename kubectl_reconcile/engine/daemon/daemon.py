@@ -119,7 +119,7 @@ async def serve(
             return
         session.repositories = repositories
         limits = limits or SourceLimits()
-        session.git_limits, session.allowed_urls = limits.git, limits.allowed
+        session.git_limits, session.allowed_urls, session.guarded = limits.git, limits.allowed, True
         session.requires_verify = requires_verify
         namespace = access.namespace or ""
         leases = lease_namespace or namespace or await _home(client)

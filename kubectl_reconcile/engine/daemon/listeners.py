@@ -179,7 +179,7 @@ class EventListener(Struct, frozen=True):
             case RemovalEnding(report=Report(reason=ConditionReason.UNDELETABLE, message=message)):
                 await self._warn(item, ConditionReason.UNDELETABLE.value, message, "Delete")
             case ContentionBegun(contention=contention):
-                await self._warn(item, CONTENDED, f"{contention}; it is left alone for a while", "Apply")
+                await self._warn(item, CONTENDED, str(contention), "Apply")
 
     async def _reconciled(self, item: ObjectRef, what: CrApplied) -> None:
         for fault in what.faults:

@@ -253,6 +253,7 @@ class SyncWork(Struct, frozen=True):
             followed.earlier = None
         followed.desired = followed.earlier or followed.newest
         target, desired = followed.read()
+        self.context.contention.pushed(ref, desired.revision.sha)
         made = await self._planned(ref, target, desired, unseen=asked.unseen)
         if (now := await by_lookups_of_now(self.context.session_of(target.sync), target, desired, made)) is not None:
             followed.told_anew(now)

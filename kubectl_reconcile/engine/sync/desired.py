@@ -21,6 +21,7 @@ from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
+from kubectl_reconcile.core.rendering.derived import altered, concealed, with_marks
 from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, Answers, marked
 from kubectl_reconcile.core.rendering.rendered import Consulted, Draw, Rendering, objects_of, revision_of, still_holds
 from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted, without_secrets
@@ -130,12 +131,6 @@ def _prints_of(files: Iterable[_ReadFile]) -> list[bytes]:
     return [each for file in files for each in file.prints]
 
 
-def _objects_of(rendering: Rendering, release: Release | None) -> Parsed:
-    """Return the objects of a rendering; where it is a chart's, with marks at what contains values of Secrets that it looked up."""
-    found = objects_of(rendering, release.spec.unstable if release else Unstable.KEEP)
-    return replace(found, manifests=marked(found.manifests, release.answers)) if release else found
-
-
 def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
     """Return what a revision asks for with *values* in it; itself where nothing stands for any.
 
@@ -159,7 +154,8 @@ def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
 class ManifestReader(Struct):
     """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk.
 
-    Overlays are rendered, and charts with the release that *release_of* gives a Sync at the time and the *answers* to what they look up.
+    Overlays are rendered, and charts with the release that *release_of* gives a Sync at the time and the *answers* to what they look up. It
+    *conceals* what is called by what was looked up, where somebody looks who isn't the Sync's account.
     """
 
     kept: ParsedFiles | None = None
@@ -169,6 +165,7 @@ class ManifestReader(Struct):
     release_of: Callable[[Sync], Release] = lambda _: Release()
     chart: PinnedChart | None = None
     answers: Answers = NO_ANSWERS
+    conceals: bool = False
     _newest: Desired | None = None
     _rendered: tuple[Rendering, Parsed] | None = None
     _release: Release | None = None
@@ -226,7 +223,7 @@ class ManifestReader(Struct):
         with source.tree(sha) as tree:
             release = self._release if like.is_chart else None
             rendering = self._render(like.overlay or "", tree, release)
-        return _objects_of(rendering, release).manifests
+            return self._objects_of(like.overlay or "", tree, rendering, release).manifests
 
     def drawn_anew(self, source: Source, desired: Desired) -> tuple[Located, ...]:
         """Return what *desired* asks for, with other values for what was drawn. Blocks.
@@ -237,7 +234,7 @@ class ManifestReader(Struct):
         revision = desired.revision
         with source.tree(revision.sha) as tree:
             rendering = self._render(revision.overlay or "", tree, desired.release, again=True)
-        return _objects_of(rendering, desired.release).manifests
+            return self._objects_of(revision.overlay or "", tree, rendering, desired.release).manifests
 
     def told_anew(self, source: Source, desired: Desired, sync: Sync) -> Desired:
         """Return what the revision of *desired* asks for by the answers of now. Blocks.
@@ -281,6 +278,20 @@ class ManifestReader(Struct):
         at = release.folder(overlay)
         return self.renderer.render(at, TreeWithChart(tree, self.chart.files(), at), self.limits, release, again=again)
 
+    def _objects_of(self, overlay: str, tree: Tree, rendering: Rendering, release: Release | None) -> Parsed:
+        """Return the objects of a rendering; where it is a chart's, with marks at what contains, or comes from, values of Secrets that it looked up."""
+        unstable = release.spec.unstable if release else Unstable.KEEP
+        found = objects_of(rendering, unstable)
+        if release is None or not release.answers.secrets():
+            return found
+        beside = self._render(overlay, tree, release.answered(altered(release.answers)))
+        second = objects_of(beside, unstable)
+        derived = set(rendering.lookups) - set(beside.lookups)
+        told = with_marks(
+            replace(found, manifests=marked(found.manifests, release.answers)), second, release.answers, derived
+        )
+        return concealed(told, second) if self.conceals else told
+
     def consulted(self) -> Consulted:
         """Return what was consulted to render what was read last; nothing where that wasn't rendered."""
         newest, rendered = self._newest, self._rendered
@@ -300,9 +311,9 @@ class ManifestReader(Struct):
             return newest
         with source.tree(revision.sha) as tree:
             rendering = self._render(overlay, tree, release)
+            if self._rendered is None or self._rendered[0] is not rendering:
+                self._rendered = rendering, self._objects_of(overlay, tree, rendering, release)
         self._release = release
-        if self._rendered is None or self._rendered[0] is not rendering:
-            self._rendered = rendering, _objects_of(rendering, release)
         found = self._rendered[1]
         self._check("objects", len(found.manifests), f"{overlay or revision.path}: with this file there are")
         shown = revision_of(revision, rendering, found)

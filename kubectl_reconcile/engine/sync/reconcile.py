@@ -158,8 +158,10 @@ class _AtCommit(Struct, frozen=True):
         return self.source.tree(sha)
 
 
-async def read(session: Session, target: Target) -> Desired:
+async def read(session: Session, target: Target, *, shown: bool = True) -> Desired:
     """Return what the source asks for now, fetching where that is needed, and reading what a chart looks up.
+
+    Unless it isn't *shown* to anybody, a chart is told no more than the Sync's account may look up as well.
 
     Raises:
         SourceError: the source can't be read.
@@ -169,7 +171,8 @@ async def read(session: Session, target: Target) -> Desired:
     def filled() -> Desired:
         return target.filled(target.reader.read(target.source, target.sync))
 
-    return await lookups.answered(session, [target.reader], lambda: in_thread(filled))
+    behalf = lookups.Behalf.of(session, target.sync, target.parent) if shown else None
+    return await lookups.answered(session, [target.reader], lambda: in_thread(filled), behalf)
 
 
 async def by_lookups_of_now(session: Session, target: Target, desired: Desired, made: Plan) -> Desired | None:

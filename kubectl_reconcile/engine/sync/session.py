@@ -86,7 +86,8 @@ class Session(Struct):
     *repositories* is the folder of this machine below which Syncs may follow repositories, None for none;
     *git_limits* is what any repository may make this process hold; *module_accounts* the namespace with the accounts of modules,
     empty where these act as whoever the session is. *requires_verify* has Syncs followed only where they say whose
-    signatures count. *verdicts* are those on signatures that were checked; *long_collections* are those that are too long to list.
+    signatures count. A session is *guarded* where it works for several parties: what one of them had fetched is shown to another only once the
+    server has let in that one's credentials, too. *verdicts* are those on signatures that were checked; *long_collections* are those that are too long to list.
     """
 
     client: Client
@@ -100,6 +101,7 @@ class Session(Struct):
     allowed_urls: UrlPolicy = field(default_factory=UrlPolicy)
     module_accounts: str = ""
     requires_verify: bool = False
+    guarded: bool = False
     verdicts: Verdicts = field(default_factory=Verdicts)
     long_collections: LongCollections = field(default_factory=LongCollections)
     _kinds: _KnownKinds = field(default_factory=_KnownKinds)

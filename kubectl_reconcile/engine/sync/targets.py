@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, NotFound
+from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.manifests.revision import Revision, Source
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
@@ -180,6 +180,37 @@ async def _following(session: Session, name: str, namespace: str) -> tuple[Manif
             "spec.source", f"Sync {namespace}/{name} has no source; name what to apply: -f PATH --name {name}"
         )
     return live, sync, sync.git
+
+
+async def target_of_manifest(session: Session, manifest: Manifest) -> Target | None:
+    """Return the target of a Sync as *manifest* has it, whether there is one or not yet; None where it follows nothing.
+
+    Raises:
+        SyncSpecError: it can't be meant as it is written.
+        SourceError: its repository can't be used.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    sync = Sync.of(manifest)
+    if sync.git is None:
+        return None
+    source = await source_of(session, sync, sync.git)
+    target = Target(sync, source, reader=session.reader(), values=await values_of(session, sync))
+    target.reader.chart = await chart_of(session, sync)
+    with suppress(NotFound, Forbidden):
+        target.parent = await session.client.get(f"{_path(sync.namespace)}/{sync.name}")
+    return target
+
+
+async def syncs_of(session: Session, namespace: str) -> list[str]:
+    """Return the names of the Syncs of a namespace that follow something.
+
+    Raises:
+        NotInstalled: the cluster doesn't know Syncs.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    require_installed(session)
+    items, _ = await session.client.list(_path(namespace))
+    return sorted(item["metadata"]["name"] for item in items if map_at(item, "spec").get("source"))
 
 
 async def revision_target(session: Session, name: str, namespace: str, revision: str) -> Target:
@@ -388,8 +419,7 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
     repository = await repository_of(session, sync, git)
-    if session.allowed_urls.addresses:
-        repository = replace(repository, stays=True)
+    repository = replace(repository, stays=bool(session.allowed_urls.addresses), may=session.allowed_urls)
     return await trusting(session, sync, git, _git_source(session, repository, ref, git.path, git.render), keeps=keeps)
 
 
@@ -397,7 +427,9 @@ def _git_source(
     session: Session, repository: Repository, ref: Ref, path: str, render: Render = Render.AUTO
 ) -> GitSource:
     folder = session.cache_dir / "git"
-    return GitSource(repository, ref, path, cache_dir=folder, limits=session.git_limits, render=render)
+    return GitSource(
+        repository, ref, path, cache_dir=folder, limits=session.git_limits, render=render, guarded=session.guarded
+    )
 
 
 def may_read(session: Session, url: str) -> bool:

@@ -88,7 +88,7 @@ class JobWish(Unjudging):
         """Return what is in the way: nothing that could be known."""
         return ""
 
-    def template_of(self, ctx: Context, job: str) -> dict[str, Any]:
+    def template_of(self, ctx: Context, job: str, _owned: Owned) -> dict[str, Any]:
         """Return the template of the pod of the Job of that name."""
         asked = map_at(self.template, "spec")
         names_account = any(asked.get(name) for name in ("serviceAccountName", "serviceAccount"))

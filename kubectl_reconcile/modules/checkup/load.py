@@ -1,7 +1,8 @@
 """Load: requests to a Service of the namespace, by a Job that runs ``kubectl-reconcile load``.
 
 Where requests go, the module says, out of the Service's name and that of the namespace; a Service that stands for something else (an
-ExternalName, or endpoints that somebody writes) isn't asked.
+ExternalName, or endpoints that somebody writes) isn't asked. The Job connects to the very address that the Service had when it was looked at: by its name it
+could stand for something else by then.
 
 Pure: a spec, a context and a Service in, a Job out.
 """
@@ -9,6 +10,7 @@ Pure: a spec, a context and a Service in, a Job out.
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
@@ -88,18 +90,22 @@ class LoadWish:
         spec = map_at(service, "spec")
         if spec.get("type") == "ExternalName" or not map_at(spec, "selector"):
             return f"{FIELD}.service: Service {self.service} selects no pods of this namespace, so no requests are sent"
+        if not _address_of(service):
+            return f"{FIELD}.service: Service {self.service} has no address of its own (clusterIP), so no requests are sent"
         ports = [each.get("port") for each in maps_in(spec.get("ports"))]
         if self.port not in ports:
             told = ", ".join(map(str, ports))
             return f"{FIELD}.port: Service {self.service} has no port {self.port} (hint: it has {told})"
         return ""
 
-    def template_of(self, ctx: Context, _job: str) -> dict[str, Any]:
+    def template_of(self, ctx: Context, _job: str, owned: Owned) -> dict[str, Any]:
         """Return the pod that sends the requests."""
+        address = _address_of(owned.other("Service", self.service) or {})
         url = f"http://{self.service}.{ctx.namespace}.svc:{self.port}{self.path}"
         arguments = [
             *("load", url, "-o", "json", f"--rate={self.rate_per_second}", f"--duration={self.duration_seconds}s"),
             *(f"--connections={self.connections}", f"--timeout={self.timeout_seconds}s"),
+            f"--connect-to={address}",
         ]
         container = {
             "name": "load",
@@ -149,3 +155,12 @@ class LoadWish:
             return False
         more = change.get("errors")
         return (isinstance(more, int | float) and more > 0) or slower > max(_CHANCE_MS, (took - slower) * _CHANCE)
+
+
+def _address_of(service: Mapping[str, Any]) -> str:
+    """Return the address that a Service has in the cluster; empty for one that has none."""
+    said = str(map_at(service, "spec").get("clusterIP") or "")
+    try:
+        return str(ipaddress.ip_address(said))
+    except ValueError:
+        return ""

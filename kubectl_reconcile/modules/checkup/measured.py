@@ -86,7 +86,7 @@ class Measurement(Judge, Protocol):
     def missing(self, owned: Owned) -> str:
         """Return what is in the way of it."""
 
-    def template_of(self, ctx: Context, job: str) -> dict[str, Any]:
+    def template_of(self, ctx: Context, job: str, owned: Owned) -> dict[str, Any]:
         """Return the template of the pod of the Job of that name."""
 
     def result_of(self, said: str) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def measured(cr: Manifest, spec: CheckupSpec, check: Measurement, owned: Owned, 
     kept = (named("batch/v1", "Job", run.name),) if run and not begins else ()
     deadline_s = spec.deadline_seconds or check.deadline_s
     job = job_name(ctx, due.occasion)
-    begun = (job_of(ctx, due.occasion, spec.basis, check.template_of(ctx, job), deadline_s),) if begins else ()
+    begun = (job_of(ctx, due.occasion, spec.basis, check.template_of(ctx, job, owned), deadline_s),) if begins else ()
     # It goes only once it is known that what it holds was written down.
     occasion = due.occasion if begins else run.occasion if run else ""
     results = (_results(ctx, occasion),) if spec.job and (begins or not was_told) else ()

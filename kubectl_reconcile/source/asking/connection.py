@@ -22,7 +22,9 @@ from typing import IO, Any, Final, cast
 
 from msgspec import Struct
 
+from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.source.asking.packets import UnclearError
+from kubectl_reconcile.source.remote import refused
 from kubectl_reconcile.source.running.ending import Ending
 
 _ADDRESS_S: Final = 4.0
@@ -40,13 +42,19 @@ class UnreachableError(Exception):
 
 
 class Server(Struct, frozen=True):
-    """Where a server is, and which certificates it is trusted by: those in *ca_bundle* (PEM), else in *ca_file*, else the system's."""
+    """Where a server is, and which certificates it is trusted by: those in *ca_bundle* (PEM), else in *ca_file*, else the system's.
+
+    It is asked for *url*, where a Sync states the URL *stated*: what *may* be connected to depends on both.
+    """
 
     scheme: str
     host: str
     port: int
     ca_bundle: str = ""
     ca_file: str = ""
+    may: UrlPolicy | None = None
+    url: str = ""
+    stated: str = ""
 
     @property
     def authority(self) -> str:
@@ -209,7 +217,13 @@ class GitConnection:
             looking.join(min(_LOOK_S, max(self._deadline_s - time.monotonic(), 0.001)))
         if failed or not found:
             raise UnreachableError(f"Could not resolve host: {self.server.host}")
-        return [(family, address) for family, _, _, _, address in found]
+        may, url, stated = self.server.may, self.server.url, self.server.stated
+        places = [(family, address) for family, _, _, _, address in found]
+        if may is None:
+            return places
+        return [place for place in places if not may.why_not(str(place[1][0]), url, stated)] or refused(
+            str(places[0][1][0]), url, stated, may
+        )
 
 
 class _Line:

@@ -1,7 +1,7 @@
 """The question where refs are, put to a repository's server over HTTP by ourselves; where anything isn't clear, git is to put it.
 
 The rules are those that git is held to (``source.remote``): credentials go to the host of the URL alone, and no redirect is
-followed with them, or where the repository is to stay; certificates are always checked, against the Secret's CA where it gives one; an
+followed with them, or where the repository is to stay; addresses are judged as they are connected to; certificates are always checked, against the Secret's CA where it gives one; an
 answer is bounded in bytes and time. What is refused is said in the words that git's refusals are turned into.
 
 Git puts the question where its own configuration, the machine's proxy, or variables that are meant for git have a say; where a server speaks
@@ -26,7 +26,14 @@ from kubectl_reconcile.source.asking.kept import KEPT, Whose
 from kubectl_reconcile.source.asking.packets import Advertisement, UnclearError, advertised, question, told
 from kubectl_reconcile.source.complaints import explained, said_nothing
 from kubectl_reconcile.source.limits import MOST_REFS_BYTES, GitLimits
-from kubectl_reconcile.source.remote import Credentials, Repository, Scheme, refuse_unchecked
+from kubectl_reconcile.source.remote import (
+    MOVED,
+    Credentials,
+    Repository,
+    Scheme,
+    is_behind_proxy,
+    refuse_unchecked,
+)
 from kubectl_reconcile.source.running.ending import ending
 from kubectl_reconcile.source.tls import reason_of
 
@@ -82,6 +89,7 @@ class Asking(Struct):
             if _is(answer, "result"):
                 return told(answer.body, names)
         url, answer = self._advertisement(url, deadline_s)
+        MOVED.note(self.repository.url, url)
         offer = self._understood(answer, names)
         if offer.refs is not None:
             return dict(offer.refs)
@@ -123,7 +131,10 @@ class Asking(Struct):
         """Return what the server at *url* answers; one that hung up on a connection that was kept is asked once more on a new one."""
         address, credentials = Address.of(url), self.repository.credentials
         trusted = "" if credentials.ca_bundle else os.environ.get(_TRUSTED_FILE, "")
-        server = Server(address.scheme, address.host.strip("[]"), address.port, credentials.ca_bundle, trusted)
+        server = Server(
+            address.scheme, address.host.strip("[]"), address.port, credentials.ca_bundle, trusted, self.repository.may,
+            url, self.repository.url,
+        )  # fmt: skip
         name, _, value = credentials.header().partition(": ")
         own = {name: value} if name else {}
         common = {"User-Agent": f"git/kubectl-reconcile-{__version__}", "Git-Protocol": "version=2"}
@@ -169,7 +180,7 @@ def _is_for_us(repository: Repository) -> bool:
         and not repository.user_config
         and _is_plain(repository.url)
         and not any(name.startswith("GIT_SSL_") and name != _TRUSTED_FILE for name in os.environ)
-        and not _is_behind_proxy(repository.url)
+        and not is_behind_proxy(repository.url)
     )
 
 
@@ -179,17 +190,6 @@ def _is_plain(url: str) -> bool:
         return "@" not in url and Address.of(url).scheme in {"http", "https"}
     except NoAddressError:
         return False
-
-
-def _is_behind_proxy(url: str) -> bool:
-    """Tell whether git would go through a proxy, or might: its names of variables, and the plainest form of ``no_proxy``."""
-    parts = urlsplit(url)
-    own = ("http_proxy",) if parts.scheme == "http" else ("https_proxy", "HTTPS_PROXY")
-    if not any(os.environ.get(name) for name in (*own, "all_proxy", "ALL_PROXY")):
-        return False
-    direct = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").replace(",", " ").lower().split()
-    host = (parts.hostname or "").lower()
-    return not any(each in {"*", host} or host.endswith(f".{each.lstrip('.')}") for each in direct)
 
 
 def _why_untrusted(error: Exception, credentials: Credentials) -> str | None:

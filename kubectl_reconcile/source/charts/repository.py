@@ -1,7 +1,7 @@
 """Fetching a packaged chart from a Helm repository: one exact version, and only if its digest is the one that is asked for.
 
 Rules, as for repositories of Git: certificates are always checked; credentials go to the repository's own scheme, host and port, and nowhere
-else; a redirect is followed only to what may be followed, and never from https to http. Answers are bounded in bytes and time, also
+else; a redirect is followed only to what may be followed, and never from https to http. Addresses are judged as they are connected to. Answers are bounded in bytes and time, also
 where a server drips. What was fetched is kept by its digest for whoever asks with the same credentials, and looked at again before it is used.
 """
 
@@ -192,7 +192,7 @@ class PinnedChart:
         deadline = time.monotonic() + min(self.access.most_seconds, self.access.limits.seconds)
         for _ in range(_MOST_REDIRECTS + 1):
             self._check(url)
-            with _answer(url, self._headers(url), self.access.credentials.ca_bundle, deadline) as answer:
+            with _answer(url, self._headers(url), self.access, deadline) as answer:
                 if answer.status in {301, 302, 303, 307, 308}:
                     url = self._redirected(url, answer.getheader("Location") or "")
                     continue
@@ -251,8 +251,11 @@ def chart_of(access: ChartAccess) -> PinnedChart:
 
 
 @contextmanager
-def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) -> Iterator[http.client.HTTPResponse]:
-    """Ask for *url*; when the time is up, or nobody waits any more, the connection is closed."""
+def _answer(
+    url: str, headers: dict[str, str], access: ChartAccess, deadline: float
+) -> Iterator[http.client.HTTPResponse]:
+    """Ask for *url* as it may be asked; when the time is up, or nobody waits any more, the connection is closed."""
+    ca_bundle = access.credentials.ca_bundle
     parts, waited = urlsplit(url), ending()
     waited.check()
     usual = _PORTS[parts.scheme]
@@ -273,7 +276,7 @@ def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) 
             path = quote(parts.path or "/", safe="/%:@+~!$&'()*,;=-._") + (
                 f"?{quote(parts.query, safe='=&%:@/?+,;-._~')}" if parts.query else ""
             )
-            connection.connect()
+            connection.sock = _connected(url, connection, access)
             secured = _secured(connection, ca_bundle) if parts.scheme == "https" else None
             reached.append(connection.sock)
             if time.monotonic() >= deadline or waited.is_over():
@@ -296,6 +299,23 @@ def _answer(url: str, headers: dict[str, str], ca_bundle: str, deadline: float) 
     finally:
         timer.cancel()
         connection.close()
+
+
+def _connected(url: str, connection: http.client.HTTPConnection, access: ChartAccess) -> socket.socket:
+    """Return a connection to the first address of the host that answers, of those that may be connected to."""
+    said, failed = "", OSError("it has no address")
+    for *_, place in socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM):
+        address, port = str(place[0]), int(place[1])
+        if why := access.may.why_not(address, url, access.pin.repository):
+            said = said or f"{_shown(url)}: {address} {why}"
+            continue
+        try:
+            return socket.create_connection((address, port), connection.timeout)
+        except OSError as error:
+            failed = error
+    if said:
+        raise SourceError(SourceFault.REFUSED, said, f"the administrator of the daemon can allow it with {FLAG}")
+    raise failed
 
 
 def _secured(connection: http.client.HTTPConnection, ca_bundle: str) -> ssl.SSLSocket:

@@ -39,7 +39,10 @@ def begin(tracker, at_s, change=None):
 def test_a_field_overwritten_time_and_again_is_contended_and_named():
     tracker = ContentionTracker()
     (contention,) = begin(tracker, overwrite(tracker) + 1)
-    assert str(contention) == f"{WEB}: .spec.replicas: hpa overwrote it {ROUNDS} times until {NOW}"
+    assert (
+        str(contention)
+        == f"{WEB}: .spec.replicas: hpa overwrote it {ROUNDS} times until {NOW}, so it is left alone until 2026-11-20T12:05:00Z"
+    )
     assert tracker.contentions() == {WEB: (contention,)}
     assert tracker.of(SHOP) == [contention]
     assert begin(tracker, 20) == []
@@ -94,6 +97,30 @@ def test_a_back_off_lapses_is_tried_again_and_comes_back_for_twice_as_long_until
         now_s = due_s + 5
         assert begin(tracker, now_s)
     assert lengths == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S, 8 * FIRST_S, LONGEST_S, LONGEST_S]
+
+
+def test_whoever_else_goes_on_makes_no_back_off_longer():
+    tracker = ContentionTracker()
+    now_s = overwrite(tracker) + 1
+    begin(tracker, now_s)
+    for manager in ("vpa", "kubectl-edit", "hpa"):
+        due_s = tracker.due_s(SHOP)
+        assert due_s - now_s == FIRST_S
+        tracker.lapse(SHOP, due_s)
+        last_s = overwrite(tracker, start_s=due_s, change=put_back(manager=manager))
+        now_s = last_s + 1
+        assert begin(tracker, now_s, put_back(manager=manager))
+    assert tracker.due_s(SHOP) - now_s == FIRST_S
+
+
+def test_another_push_ends_it_and_the_same_revision_doesnt():
+    tracker = ContentionTracker()
+    assert tracker.pushed(SHOP, "a") == []
+    contentions = begin(tracker, overwrite(tracker) + 1)
+    assert tracker.pushed(SHOP, "a") == []
+    assert tracker.contentions()
+    assert tracker.pushed(SHOP, "b") == contentions
+    assert not tracker.contentions()
 
 
 def test_a_rival_that_has_stopped_ends_it():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_reconcile.core.resources.url_policy import UrlPolicy
+from kubectl_reconcile.core.resources.url_policy import UrlPolicy, networks_around
 
 TEAM = UrlPolicy.of(["https://git.example.com/team", "git@git.example.com:shop"])
 
@@ -51,3 +51,43 @@ def test_what_is_no_url_of_a_repository_is_no_policy(prefix):
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - its text is the prefix
         UrlPolicy.of([prefix])
     assert str(raised.value) == prefix
+
+
+STATED = "https://git.example.com/shop"
+INSIDE = networks_around(["10.96.0.1", "10.244.3.7", "fd00:10:96::1", "none"])
+PLACES = {
+    "a public address": ("8.8.8.8", STATED, (), ""),
+    "the metadata of a cloud": ("169.254.169.254", STATED, (), "link-local"),
+    "that as IPv6": ("::ffff:169.254.169.254", STATED, (), "link-local"),
+    "that by NAT64": ("64:ff9b::a9fe:a9fe", STATED, (), "link-local"),
+    "that of another cloud": ("fd00:ec2::254", STATED, (), "link-local"),
+    "a link-local address with a zone": ("fe80::1%eth0", STATED, (), "link-local"),
+    "no address at all": ("", STATED, (), "link-local"),
+    "any address": ("::", STATED, (), "link-local"),
+    "a private one that is stated": ("10.0.0.5", STATED, (), ""),
+    "its own machine": ("127.0.0.1", STATED, (), ""),
+    "its own pod, in a cluster": ("127.0.0.1", STATED, INSIDE, "within the cluster"),
+    "a Service": ("10.96.44.5", STATED, INSIDE, "within the cluster"),
+    "a pod": ("10.244.200.9", STATED, INSIDE, "within the cluster"),
+    "a Service by IPv6": ("fd00:10:96::99", STATED, INSIDE, "within the cluster"),
+    "a machine of the company, in a cluster": ("10.1.2.3", STATED, INSIDE, ""),
+    "a private one that is named": ("10.0.0.5", "https://elsewhere.example.com/x", (), "another host"),
+    "another port of the same host": ("10.0.0.5", "https://git.example.com:6443/x", (), "another host"),
+    "the same host without TLS": ("10.0.0.5", "http://git.example.com/x", (), ""),
+    "its own machine, named": ("::1", "http://localhost/x", (), "another host"),
+    "a public one that is named": ("8.8.8.8", "https://elsewhere.example.com/x?sig=1", (), ""),
+}
+
+
+@pytest.mark.parametrize(("address", "url", "inside", "why"), PLACES.values(), ids=PLACES)
+def test_addresses_are_judged_as_they_are_connected_to(address, url, inside, why):
+    said = UrlPolicy((), inside).why_not(address, url, STATED)
+    assert why in said
+    assert bool(why) == bool(said)
+
+
+def test_what_an_administrator_names_may_be_anywhere_but_where_clouds_keep_their_credentials():
+    policy = UrlPolicy.of(["https://git.example.com", "http://charts.shop.svc"], INSIDE)
+    assert policy.why_not("10.96.44.5", "http://charts.shop.svc/index.yaml", STATED) == ""
+    assert policy.why_not("10.96.44.5", STATED, STATED) == ""
+    assert "link-local" in policy.why_not("169.254.169.254", STATED, STATED)

@@ -193,6 +193,8 @@ def test_a_set_whose_sync_cannot_be_seen_is_said_to_be_one(plugin, cluster, tmp_
     told = plugin("explain", "cm/web.data.colour").out
     assert "member of a Sync that is gone, or that you may not see" in told
     assert "no drift" not in told
+    assert '"red"' not in told, "its Sync would tell whether a variable brought it from a Secret"
+    assert '"red"' in plugin("explain", "cm/web.data.colour", "--show-secrets").out
 
 
 # -- what is applied by hand -----------------------------------------------------------------------------------------------

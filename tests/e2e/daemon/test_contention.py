@@ -83,7 +83,7 @@ def test_a_field_that_a_rival_keeps_overwriting_is_left_to_it_until_somebody_res
     assert "blue" not in json.dumps(contended)
 
 
-def test_a_back_off_ends_when_the_other_gives_in_and_when_a_person_says_so(
+def test_a_back_off_ends_when_the_other_gives_in_when_a_person_says_so_and_at_a_push(
     daemon, follow, cluster, git_server, config_map, rival, eventually
 ):
     sync = follow(git_server.url)
@@ -115,6 +115,9 @@ def test_a_back_off_ends_when_the_other_gives_in_and_when_a_person_says_so(
     eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "red", "it is put back as asked")
     eventually(lambda: condition(sync.live)["status"] == "False", "the contention is over")
     eventually(lambda: daemon.count("reconcile_backed_off_fields") == 0, "none is counted any more")
+    contention()
+    git_server.push({"web.yaml": config_map("web", color="red"), "other.yaml": config_map("other")})
+    eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "red", "a push has it put back")
 
 
 @pytest.mark.usefixtures("daemon")

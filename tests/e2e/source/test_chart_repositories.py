@@ -182,8 +182,28 @@ def test_credentials_and_redirects_go_nowhere_else(tmp_path):
     with serving({"/web.tgz": WEB}) as (other, asked):
         pages = {"/charts/index.yaml": index(("1.2.3", "", f"{other}/web.tgz"))}
         with serving(pages) as (url, _):
-            assert repository(url, tmp_path / "y", credentials=BASIC).files().files
+            both = UrlPolicy.of([url, other])
+            assert repository(url, tmp_path / "y", credentials=BASIC, may=both).files().files
         assert asked == [("/web.tgz", None)]
+
+
+NAMED_BY = {
+    "an index": lambda there: {"/charts/index.yaml": index(("1.2.3", "", f"{there}/web.tgz"))},
+    "a redirect of the index": lambda there: {"/charts/index.yaml": f"{there}/index.yaml"},
+    "a redirect of the archive": lambda there: {
+        "/charts/index.yaml": INDEX,
+        "/charts/files/web-1.2.3.tgz": f"{there}/web.tgz",
+    },
+}
+
+
+@pytest.mark.parametrize("pages", NAMED_BY.values(), ids=NAMED_BY)
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"])
+def test_what_a_repository_names_leads_to_no_private_address_but_its_own(tmp_path, pages, host):
+    with silence() as (port, heard), serving(pages(f"http://{host}:{port}")) as (url, _):
+        said = refused(repository(url, tmp_path), SourceFault.REFUSED)
+        assert "is a private address, and the Sync states another host" in said
+        assert heard == []
 
 
 def test_certificates_are_checked_and_plain_http_is_no_way_on_from_https(tmp_path):

@@ -228,3 +228,33 @@ def _state(reader, source):
 
 def _fresh(source, folder):
     return GitSource(source.repository, MAIN, source.path, cache_dir=Path(folder))
+
+
+@pytest.mark.parametrize(
+    "credentials", [None, Credentials(username="robot", password="guessed")], ids=["none", "wrong"]
+)
+def test_what_others_fetched_is_shown_to_nobody_whom_the_server_doesnt_let_in(own_git_server, tmp_path, credentials):
+    private = own_git_server(username="robot", password="pa55word")
+    sha = private.push({"web.yaml": WEB % "secret"}, message="the secret plan")
+
+    def asking(of):
+        repository = Repository.of(private.url, of)
+        return GitSource(repository, MAIN, cache_dir=tmp_path / "cache", guarded=True)
+
+    owner = asking(Credentials(username="robot", password="pa55word"))
+    assert owner.revision().sha == sha
+    assert owner.commit(sha).subject == "the secret plan"
+    for stranger in (
+        asking(credentials),
+        GitSource(
+            Repository.of(private.url, credentials), Ref.of(commit=sha), cache_dir=tmp_path / "cache", guarded=True
+        ),
+    ):
+        for _ in range(2):  # before it asks, and after it was refused
+            assert (stranger.commit(sha), stranger.resolve(sha[:8])) == (None, "")
+            assert (stranger.read_at(sha, "web.yaml"), *stranger.versions("web.yaml", [sha])) == (None, None)
+            assert stranger.commits_touching("web.yaml", sha) == ()
+            for look in (stranger.revision, lambda: stranger.revision_at(sha), lambda: stranger.tree(sha)):  # noqa: B023 - called at once
+                with pytest.raises(SourceError):
+                    look()
+    assert owner.read_at(sha, "web.yaml") == (WEB % "secret").encode()

@@ -51,6 +51,9 @@ def test_the_job_asks_the_service_of_this_namespace_and_runs_as_nobody():
     (container,) = pod["containers"]
     assert container["args"][:2] == ["load", "http://web.shop.svc:80/cart"]
     assert {"--rate=50", "--duration=20s", "--connections=4"} < set(container["args"])
+    assert "--connect-to=10.96.0.7" in container["args"], (
+        "by its name, the Service could stand for something else by then"
+    )
     assert (job["spec"]["activeDeadlineSeconds"], job["spec"]["backoffLimit"]) == (99, 0)
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["automountServiceAccountToken"] is False
@@ -189,6 +192,7 @@ IN_THE_WAY = {
     "there is no Service": ([service(name="other")], ".spec.load.service: there is no Service web"),
     "it has no such port": ([service(ports=[{"port": 8080}])], ".spec.load.port: Service web has no port 80 (hint: it has 8080)"),
     "it stands for a name elsewhere": ([service(ports=[{"port": 80}], type="ExternalName")], "selects no pods"),
+    "it has no address": ([service(ports=[{"port": 80}], clusterIP="None")], "has no address of its own"),
     "somebody writes its endpoints": ([service(ports=[{"port": 80}], selector={})], "selects no pods"),
 }  # fmt: skip
 

@@ -49,7 +49,7 @@ def pod_of(kind, name, pod="web-0", **spec):
 
 
 def service(name="web", ports=(), **spec):
-    body = {"selector": {"app": "web"}, "ports": list(ports), **spec}
+    body = {"selector": {"app": "web"}, "ports": list(ports), "clusterIP": "10.96.0.7", **spec}
     return {"apiVersion": "v1", "kind": "Service", "metadata": meta(name), "spec": body}
 
 

@@ -25,12 +25,16 @@ Examples:
   kubectl reconcile grant shop -n shop           the rights, as YAML
   kubectl reconcile grant shop | kubectl apply -f -
   kubectl reconcile grant shop --apply           show, ask, apply
+  kubectl reconcile grant --all --apply          all Syncs of the namespace
   kubectl reconcile grant shop --missing -o summary
   kubectl reconcile grant shop --revision refs/pull/12/head
   kubectl reconcile grant -f . --name shop       before the Sync exists
 """
 )
 @source
+@click.option(
+    "--all", "everyone", is_flag=True, help="All Syncs in the namespace: all is shown before anything is granted."
+)
 @click.option(
     "--allow",
     multiple=True,
@@ -63,7 +67,8 @@ def grant() -> None:
 
     A Sync's members are written as a ServiceAccount in its namespace (spec.serviceAccountName, or kubectl-reconcile).
     This account needs a Role in each namespace. To find out which rights it needs, grant reads the source, and the Roles
-    that the source refers to, with your rights. --apply also revokes rights that aren't needed any more.
+    that the source refers to, with your rights. --apply also revokes rights that aren't needed any more. The Syncs that
+    the source itself holds are included.
 
     RBAC doesn't let anybody grant rights that they don't have. So the account needs all rights in the source's own
     Roles, and you need them to apply the grant. Rights to escalate, bind or impersonate, and wildcards, are only listed,

@@ -35,6 +35,9 @@ Example:
     "--timeout", "give_up", type=DURATION, default="10s", show_default=True, metavar="DURATION",
     help="How long to wait for an answer.",
 )  # fmt: skip
+@click.option(
+    "--connect-to", metavar="ADDRESS", help="The IP address to connect to, instead of looking up the host of URL."
+)
 @output("json")
 @common
 @loaded

@@ -14,6 +14,7 @@ Rules:
 - Pods, and ReplicaSets, of namespaces with workloads are listed, so that a rollout that fails names its pod.
 - A Sync of another namespace that ``dependsOn`` names is read by name.
 - Where the Sync says so, namespaces of its objects that aren't there are made.
+- What the server asks of whoever sets a field of a custom resource that runs a pod, or hands out a Secret (``entrusted``).
 - What a chart looks up, where the Sync has that read: an object by its name, or all of a kind.
 - The Secrets that a Sync names, and the ConfigMap with the keys that it trusts, are read by name.
 - What a module reads of whole namespaces, its own account reads in those of its custom resources.
@@ -31,7 +32,6 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.checkup_policy import runs_pods
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.module.api import Module, UnloadedModule
 from kubectl_reconcile.core.module.rbac import LOOK, MANAGE, plural
@@ -46,6 +46,7 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, WORKLOADS, Kind, kinds_of_crd
+from kubectl_reconcile.core.planning.rights.entrusted import EntrustedFields, rights_to_set
 from kubectl_reconcile.core.planning.rights.rules import Right, TooManyRights, least, rights_in
 from kubectl_reconcile.core.resources.sync import Sync
 
@@ -127,7 +128,8 @@ class RightsInputs(Struct, frozen=True):
 
     *members* are objects that belong to the set and that the source doesn't ask for any more: they are to be deleted.
     *allowed* are the sensitive rights that a person asks for. *modules* are installed, by the kind that each owns.
-    *looked_up* are the rights to read what a chart looks up, each with its namespace.
+    *looked_up* are the rights to read what a chart looks up, each with its namespace. *entrusted* are the fields of custom resources that
+    take further rights to set.
     """
 
     sync: Sync
@@ -138,6 +140,7 @@ class RightsInputs(Struct, frozen=True):
     allowed: frozenset[Sensitive] = frozenset()
     modules: Mapping[GroupVersionKind, Module] = field(default_factory=dict)
     looked_up: frozenset[tuple[str, Right]] = frozenset()
+    entrusted: EntrustedFields = field(default_factory=dict)
 
     def having(self, members: Collection[tuple[ObjectRef, Kind]]) -> RightsInputs:
         """Return these inputs with *members* that are to be deleted."""
@@ -184,8 +187,8 @@ def needs_of(source: RightsInputs) -> Needs:
         ref = gathering.ref_of(located, kind)
         gathering.member(ref, kind)
         gathering.modules(ref.namespace, located)
-        if runs_pods(located.manifest):
-            gathering.rights[ref.namespace].add(Right("", "pods", "create"))
+        if fields := source.entrusted.get(located.gvk.group_kind):
+            gathering.rights[ref.namespace] |= rights_to_set(fields, located.manifest)
         if located.gvk.group_kind in _ROLES:
             gathering.role(located)
         elif located.gvk.group_kind in _BINDINGS:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.updates import is_rewired
 from kubectl_reconcile.core.planning.plan import Change, Op
+from kubectl_reconcile.core.planning.rights.entrusted import EntrustedFields, rights_to_set
 from kubectl_reconcile.core.planning.rights.grant import Account
 from kubectl_reconcile.core.planning.rights.needs import OF_A_NAME, RBAC, is_binding, resource_of_role, role_bound_by
 from kubectl_reconcile.core.planning.rights.rules import ANY, Right, TooManyRights, rights_in, rules_of
@@ -56,6 +57,15 @@ def rights_to_make(change: Change) -> frozenset[PlacedRight]:
     return frozenset(
         (change.ref.namespace, Right(group, resource, verb, name if verb in OF_A_NAME else "")) for verb in verbs
     )
+
+
+def rights_to_state(change: Change, entrusted: EntrustedFields) -> frozenset[PlacedRight]:
+    """Return the rights that the server asks for what a change sets in a custom resource: to run its image, to hand out its Secret."""
+    fields = entrusted.get(change.ref.group_kind)
+    if not fields or change.after is None or change.op is Op.DELETE:
+        return frozenset()
+    before = None if change.op is Op.REPLACE else change.before
+    return frozenset((change.ref.namespace, right) for right in rights_to_set(fields, change.after, before))
 
 
 def by_name(change: Change, asked: PlacedRight) -> PlacedRight | None:

@@ -60,7 +60,7 @@ async def steps_to(session: Session, sync: Sync, wanted: Sequence[Manifest], pla
     steps = [_step(manifest, found) for manifest, found in zip(wanted, live, strict=True)]
     kept = {step.ref for step in steps}
     earlier = await granted(session, sync, places)
-    return [*steps, *(_removal(ref, role) for ref, role in earlier.items() if ref not in kept)]
+    return [*steps, *(removal(ref, role) for ref, role in earlier.items() if ref not in kept)]
 
 
 async def granted(session: Session, sync: Sync, places: Iterable[str]) -> dict[ObjectRef, Manifest]:
@@ -129,7 +129,8 @@ def _step(wanted: Manifest, live: Manifest | None) -> GrantStep:
     )  # fmt: skip
 
 
-def _removal(ref: ObjectRef, live: Manifest) -> GrantStep:
+def removal(ref: ObjectRef, live: Manifest) -> GrantStep:
+    """Return the step that removes an object of an earlier grant."""
     return GrantStep(Op.DELETE, ref, live, live, less=rights_of(live))
 
 

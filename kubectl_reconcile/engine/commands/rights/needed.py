@@ -20,8 +20,9 @@ from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us, may_be_member
-from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
+from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.sync import gather, lookups, reconcile
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
@@ -33,6 +34,7 @@ class Needed(Struct, frozen=True):
     """What the account of *sync* needs at *revision*. *problems* are those of the source and of what refers to roles.
 
     *coming* are namespaces that aren't there and that the source makes; *absent* those that nobody makes, or that were deleted since the Sync made them.
+    *syncs* are those that the source itself holds and that follow something, each with its namespace.
     """
 
     sync: Sync
@@ -41,6 +43,11 @@ class Needed(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     coming: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
+    syncs: tuple[Manifest, ...] = ()
+
+    def beside(self, made: frozenset[str]) -> Needed:
+        """Return the same where another source makes the namespaces *made*."""
+        return replace(self, coming=self.coming | (self.absent & made), absent=self.absent - made)
 
     @property
     def givable(self) -> Needs:
@@ -57,7 +64,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         SourceError: the source can't be read.
         ApiError: the server doesn't answer.
     """
-    desired = await reconcile.read(session, target)
+    desired = await reconcile.read(session, target, shown=False)  # which rights it lacks is what is asked
     applied = (
         [] if _is_going(target) else [each for each in desired.manifests if not translated(each.manifest).left_out]
     )
@@ -69,6 +76,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         allowed=frozenset(allowed),
         modules=session.modules,
         looked_up=lookups.rights_to_read(session, target.reader.asked()),
+        entrusted=install.entrusted(located.gvk.group_kind for located in applied),
     )
     needs = needs_of(inputs)
     if leftovers := await _leftovers(session, target, needs):
@@ -76,7 +84,15 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
     gone = await _absent(session, needs.here)
     coming = (gone & needs.made) - _left(target)
     problems = (*desired.problems, *needs.problems)
-    return Needed(target.sync, desired.revision.sha, needs, problems, coming, gone - coming)
+    held = [
+        each for each in applied if each.gvk.group_kind == SYNC.group_kind and map_at(each.manifest, "spec", "source")
+    ]
+    syncs = tuple(_placed(each.manifest, each.ref.namespace or target.sync.default_namespace) for each in held)
+    return Needed(target.sync, desired.revision.sha, needs, problems, coming, gone - coming, syncs)
+
+
+def _placed(manifest: Manifest, namespace: str) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
 
 def served_kinds(session: Session, wanted: Iterable[GroupVersionKind]) -> dict[GroupVersionKind, Kind]:
@@ -178,15 +194,26 @@ async def members_of(
     Raises:
         ApiError: the server doesn't answer.
     """
+    ours = await live_members_of(session, sync, kinds, recorded)
+    refs = {ObjectRef.of(one): GroupVersionKind.of(one) for one in ours if not MemberOptions.of(one).kept}
+    known = served_kinds(session, refs.values())
+    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if may_be_member(ref, recorded.namespaces)]
+
+
+async def live_members_of(
+    session: Session, sync: Sync, kinds: Iterable[GroupKind], recorded: Contents
+) -> list[Manifest]:
+    """Return the live objects of these *kinds* that were applied as the Sync, cluster-scoped or where they are *recorded* to be, as far as they may be listed.
+
+    Raises:
+        ApiError: the server doesn't answer.
+    """
     set_id = set_id_of(sync)
     wide = await gather.list_along(session, {Listing(kind, set_id=set_id) for kind in kinds})
     unseen = [one for one, answer in wide.items() if answer.unseen]
     narrow = {Listing(one.kind, place, set_id) for one in unseen if one.kind for place in recorded.places_of(one.kind)}
     answers = [*wide.values(), *(await gather.list_along(session, narrow)).values()]
-    ours = [one for answer in answers for one in answer.objects if is_marked_by_us(one, sync.field_manager)]
-    refs = {ObjectRef.of(one): GroupVersionKind.of(one) for one in ours if not MemberOptions.of(one).kept}
-    known = served_kinds(session, refs.values())
-    return [(ref, known[gvk]) for ref, gvk in sorted(refs.items()) if may_be_member(ref, recorded.namespaces)]
+    return [one for answer in answers for one in answer.objects if is_marked_by_us(one, sync.field_manager)]
 
 
 def _may_have_more(session: Session, kind: GroupKind, recorded: Contents, needs: Needs) -> bool:

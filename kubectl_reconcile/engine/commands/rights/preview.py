@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.plan import Change, Plan
+from kubectl_reconcile.core.planning.rights.entrusted import EntrustedFields
 from kubectl_reconcile.core.planning.rights.grant import Account
 from kubectl_reconcile.core.planning.rights.needs import is_binding, role_bound_by
 from kubectl_reconcile.core.planning.rights.writes import (
@@ -22,8 +23,10 @@ from kubectl_reconcile.core.planning.rights.writes import (
     right_instead,
     rights_given_by,
     rights_to_make,
+    rights_to_state,
 )
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.commands.rights.needed import live_roles
 from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
 from kubectl_reconcile.engine.sync.session import Session
@@ -41,7 +44,8 @@ async def checked(session: Session, sync: Sync, made: Plan) -> Plan:
     changes = [change for change in made.changes if is_by_account(change)]
     if not changes:
         return made
-    check = _Check(Reviewer(session.client, Account.of(sync)))
+    entrusted = install.entrusted(change.ref.group_kind for change in changes)
+    check = _Check(Reviewer(session.client, Account.of(sync)), entrusted)
     lacking = await check.of_objects(changes)
     not_held = await check.of_what_they_give(changes, await _roles(session, changes))
     denied = {
@@ -84,14 +88,17 @@ def _unchecked(sync: Sync, check: _Check) -> tuple[Problem, ...]:
 class _Check:
     """What was asked so far. *unchecked* are rights that may not be asked for, *why* is the server's reason."""
 
-    def __init__(self, reviewer: Reviewer) -> None:
-        self._reviewer = reviewer
+    def __init__(self, reviewer: Reviewer, entrusted: EntrustedFields) -> None:
+        self._reviewer, self._entrusted = reviewer, entrusted
         self.unchecked: set[PlacedRight] = set()
         self.why = ""
 
     async def of_objects(self, changes: Iterable[Change]) -> dict[ObjectRef, frozenset[PlacedRight]]:
-        """Return the rights on the objects themselves that are missing."""
-        asked = {change.ref: (change, rights_to_make(change)) for change in changes}
+        """Return the rights on the objects themselves that are missing, and those that their entrusted fields take."""
+        asked = {
+            change.ref: (change, rights_to_make(change) | rights_to_state(change, self._entrusted))
+            for change in changes
+        }
         missing = await self._missing(one for _, rights in asked.values() for one in rights)
         lacking = {ref: missing & rights for ref, (_, rights) in asked.items() if missing & rights}
         if not 0 < len(lacking) <= _MOST_BY_NAME:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning.rights.entrusted import rights_to_set
 from kubectl_reconcile.core.planning.rights.grant import DAEMON, Account
 from kubectl_reconcile.core.planning.rights.needs import RightsInputs, needs_of
 from kubectl_reconcile.core.planning.rights.rules import Right
@@ -19,7 +20,8 @@ from kubectl_reconcile.core.planning.rights.writes import PlacedRight, grant_com
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.api import sync_requests
-from kubectl_reconcile.engine.commands.rights.needed import members_of, where_to_look
+from kubectl_reconcile.engine.commands import install
+from kubectl_reconcile.engine.commands.rights.needed import live_members_of, members_of, where_to_look
 from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -94,11 +96,19 @@ async def _state(session: Session, live: Manifest, sync: Sync, *, installed: boo
     account, recorded = Account.of(sync), Contents.recorded(live)
     members = [*await members_of(session, sync, recorded.kinds, recorded), *where_to_look(session, recorded)]
     needs = needs_of(RightsInputs(sync, (), {}, members=members))
-    held = await Reviewer(session.client, account).review(needs.placed())
+    held = await Reviewer(session.client, account).review([*needs.placed(), *await _entrusted(session, sync, recorded)])
     acting = (sync.namespace, Right("", "serviceaccounts", "impersonate", account.name))
     acted = (await Reviewer(session.client, DAEMON).review([acting])).missing if installed else ()
     absent = await _is_there(session, account) is False
     return AccountState(sync, held.missing, bool(held.unchecked), absent, bool(acted))
+
+
+async def _entrusted(session: Session, sync: Sync, recorded: Contents) -> list[PlacedRight]:
+    """Return the rights that the server would ask for what members hold, if it were set now."""
+    fields = install.entrusted(recorded.kinds)
+    live = await live_members_of(session, sync, fields, recorded) if fields else ()
+    refs = ((ObjectRef.of(one), one) for one in live)
+    return [(ref.namespace, right) for ref, one in refs for right in rights_to_set(fields[ref.group_kind], one)]
 
 
 async def _is_there(session: Session, account: Account) -> bool | None:

@@ -13,6 +13,7 @@ from kubectl_reconcile.core.module.inputs import Reads
 from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef, Severity
 from kubectl_reconcile.core.planning.kinds import Kind
+from kubectl_reconcile.core.planning.rights.entrusted import EntrustedField
 from kubectl_reconcile.core.planning.rights.grant import Account, grant_of, is_granted_name
 from kubectl_reconcile.core.planning.rights.needs import Needs, RightsInputs, Sensitive, needs_of, roles_to_read
 from kubectl_reconcile.core.planning.rights.rules import Right
@@ -551,17 +552,20 @@ def test_the_rights_of_a_module_that_cant_be_loaded_arent_known_and_that_is_said
     ]
 
 
-def test_a_checkup_that_runs_a_pod_takes_the_right_to_create_pods():
+def test_what_a_custom_resource_entrusts_a_module_with_takes_the_rights_to_do_it_by_hand():
     gvk = GroupVersionKind("checks.reconcile.dev", "v1alpha1", "Checkup")
     kinds = {gvk: Kind(gvk, "checkups", namespaced=True, schema=UNKNOWN)}
+    job, key = EntrustedField(("spec", "job"), names_secret=False), EntrustedField(("spec", "key"), names_secret=True)
+    fields, of_the_sync = {gvk.group_kind: (job, key)}, {Right("", "secrets", "get", name) for name in ("git", "hook")}
 
-    def runs_pods(spec):
+    def asked(spec):
         checkup = {"apiVersion": gvk.api_version, "kind": "Checkup", "metadata": {"name": "a"}, "spec": spec}
-        found = needs_of(RightsInputs(SHOP, located(checkup), kinds, {}))
-        return Right("", "pods", "create") in found.here["shop"]
+        found = needs_of(RightsInputs(SHOP, located(checkup), kinds, entrusted=fields))
+        return {right for right in found.here["shop"] if right.resource in {"pods", "secrets"}} - of_the_sync
 
-    assert runs_pods({"job": {"template": {}}})
-    assert not any(map(runs_pods, [{"scan": {}}, {"load": {}}, "job", None]))
+    assert asked({"job": {"template": {}}}) == {Right("", "pods", "create")}
+    assert asked({"key": "tls"}) == {Right("", "secrets", "get", "tls")}
+    assert not any(map(asked, [{"scan": {}}, {"load": {}}, "job", None]))
 
 
 def test_modules_below_a_custom_resource_count_once():
