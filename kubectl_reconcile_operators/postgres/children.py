@@ -135,7 +135,7 @@ exit "$code"
 """
 """TERM would have the server wait for its clients; INT ends their sessions, and it stops in order.
 
-Whom a standby logs in as has a password that may change while it runs. It reads that anew each time it connects, from a file that is made of the Secret as its node has it now.
+Whom a standby logs in as has a password that may change while it runs. It reads that again each time it connects, from a file that is made of the Secret as its node has it now.
 """
 
 _FIXED = {
