@@ -19,10 +19,12 @@ from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
+from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.silence import expected_of
 from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import Health
+from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us, may_be_member
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
@@ -188,7 +190,7 @@ class _Lookup(Struct):
         return judge
 
     async def _owned(self, namespaces: frozenset[str]) -> dict[str, list[tuple[str, Resource, ObjectRef]]]:
-        """Return what there is with an owner, by the owner's uid: uid, resource and reference of each."""
+        """Return what there is with an owner, by the owner's uid: uid, resource and reference of each. What a module keeps when its CR goes has none, and is told of the CR by its labels."""
         kinds = [
             each
             for each in self.session.discovery.resources
@@ -198,13 +200,25 @@ class _Lookup(Struct):
             *(self._metadata(resource, namespace) for resource in kinds for namespace in sorted(namespaces))
         )
         owned: dict[str, list[tuple[str, Resource, ObjectRef]]] = defaultdict(list)
+        kept: dict[tuple[str, str, str], list[tuple[str, Resource, ObjectRef]]] = defaultdict(list)
+        uids: dict[tuple[str, str, str], str] = {}
         for resource, items in lists:
             for item in items:
                 metadata = item["metadata"]
                 gvk = resource.gvk
                 ref = ObjectRef(gvk.group, gvk.kind, metadata.get("namespace", ""), metadata["name"])
-                for owner in metadata.get("ownerReferences") or ():
+                owners = metadata.get("ownerReferences") or ()
+                for owner in owners:
                     owned[owner.get("uid", "")].append((metadata["uid"], resource, ref))
+                uids[ref.namespace, gvk.kind.lower(), ref.name] = metadata["uid"]
+                marks = labels_of(item)
+                if not owners and MODULE_LABEL in marks:
+                    kept[ref.namespace, marks[MODULE_LABEL], marks.get(INSTANCE_LABEL, "")].append(
+                        (metadata["uid"], resource, ref)
+                    )
+        for which, found in kept.items():
+            if which in uids:
+                owned[uids[which]] += found
         return owned
 
     async def _metadata(self, resource: Resource, namespace: str) -> tuple[Resource, list[Manifest]]:
