@@ -233,7 +233,10 @@ def _unclear_files(inputs: Inputs) -> Unclear:
 
 
 def _of_unseen(inputs: Inputs) -> Iterator[Problem]:
-    """Yield where members were applied and can't be seen any more: what Git doesn't ask for there isn't found, let alone deleted."""
+    """Yield where members were applied and can't be seen any more: what Git doesn't ask for there isn't found, let alone deleted.
+
+    Where a person looks at what an account applies, that says nothing about what the account may see, and is a warning.
+    """
     sync, coverage = inputs.sync, inputs.coverage
     recorded = coverage.recorded
     for (kind, place), why in sorted({**coverage.unseen, **_behind_servers_that_are_down(inputs)}.items()):
@@ -241,14 +244,13 @@ def _of_unseen(inputs: Inputs) -> Iterator[Problem]:
             continue
         where = f"{kind} in namespace {place}" if place else str(kind)
         is_sure = recorded.is_detailed or not place
+        is_of_a_person = sync.git is not None and "(403 " in why
         yield Problem(
             f"Sync {sync.namespace}/{sync.name}",
             0,
             f"{where} can't be listed, so what Git doesn't ask for any more may be left there: {why}",
-            ""
-            if "(hint: " in why or " isn't available: " in why
-            else f"{grant_command(sync)} shows what its account needs",
-            Severity.ERROR if is_sure else Severity.WARNING,
+            f"{grant_command(sync)} shows what its account needs" if why.startswith("ServiceAccount ") else "",
+            Severity.ERROR if is_sure and not is_of_a_person else Severity.WARNING,
             in_source=False,
         )
 

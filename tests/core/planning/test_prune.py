@@ -10,7 +10,7 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.planner import build_removal
 from kubectl_reconcile.core.planning.prune import holders_of, parted, without_rights
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, member
-from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
+from kubectl_reconcile.core.resources.sync import DeleteLimit, GitSpec, Sync
 from tests.core.planning.shop import KINDS, built_in, cache, inputs_of, live, plan
 
 
@@ -467,6 +467,15 @@ def test_where_no_member_has_been_nothing_is_missed():
 
 def test_of_a_sync_that_does_not_say_where_its_members_are_it_is_a_warning():
     assert [each.is_error for each in unseen("ops", is_detailed=False)[1]] == [False]
+
+
+def test_what_a_person_may_not_see_of_what_an_account_applies_is_a_warning():
+    kinds, denied = {(CONFIG_MAPS, "ops")}, 'configmaps is forbidden: User "jane" cannot list resource (403 Forbidden)'
+    recorded = Contents(frozenset({CONFIG_MAPS}), frozenset({"shop", "ops"}))
+    for git, is_error in ((GitSpec(url="https://git.example.com/shop"), False), (None, True)):
+        sync = Sync(name="shop", namespace="shop", git=git)
+        made = plan([STAYS], [live(STAYS)], sync=sync, unseen=dict.fromkeys(kinds, denied), recorded=recorded)
+        assert [(each.is_error, each.hint) for each in made.problems] == [(is_error, "")]
 
 
 def test_a_kind_of_which_nothing_can_be_listed_is_told():
