@@ -30,10 +30,13 @@ from kubectl_reconcile.module_api import (
 )
 from kubectl_reconcile_operators.kafka.access.listeners import client_data, listener_properties
 from kubectl_reconcile_operators.kafka.names import (
+    BEGIN,
     BOOTSTRAP,
     CLUSTER,
     CONTROLLER_PORT,
     INTERNAL_PORT,
+    JOINS,
+    SERVED,
     TEMPLATE,
     TRUSTED,
     claim_name,
@@ -47,6 +50,7 @@ from kubectl_reconcile_operators.kafka.spec import KafkaSpec
 from kubectl_reconcile_operators.volumes import VolumeWish, volume_claim
 
 _DATA = "/var/lib/kafka/data"
+_LOGS = f"{_DATA}/kafka"
 _MADE = "/var/lib/kafka/config"
 _SECRETS, _KEYS = "/etc/kafka/secrets", "/var/lib/kafka/keys"
 _INTERNAL = "internal"
@@ -66,6 +70,8 @@ case "$BEGIN" in
   first) set -- "--initial-controllers=$CONTROLLERS" ;;
   *) set -- --no-initial-controllers ;;
 esac
+if [ -e "$DATA/meta.properties" ]; then found=kept; else found=empty; fi
+if [ -w /dev/termination-log ]; then echo "$found" > /dev/termination-log; fi
 kafka-storage.sh format "--cluster-id=$CLUSTER_ID" "--config=$FILE" --ignore-formatted "$@"
 """
 _RUN = """PATH="/opt/kafka/bin:$PATH"
@@ -132,7 +138,7 @@ def properties(spec: KafkaSpec, ctx: Context, number: int) -> str:
         "inter.broker.listener.name": "BROKER",
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "listeners": ",".join(f"{listener}://0.0.0.0:{port}" for listener, port in listeners.items()),
-        "log.dirs": f"{_DATA}/kafka",
+        "log.dirs": _LOGS,
         "node.id": number,
         "process.roles": "broker,controller" if is_controller else "broker",
         "ssl.allow.dn.changes": "true",
@@ -172,15 +178,20 @@ def broker_pod(
     spec: KafkaSpec, ctx: Context, number: int, volume: BrokerVolume, cluster: str, certified: Certified
 ) -> Manifest:
     """Return the pod of a broker, which begins on *volume* in the *cluster* of this id."""
-    made = _pod_spec(spec, ctx, number, _begun(spec, ctx, volume, cluster))
-    return _pod(ctx, number, template_of(spec, ctx, number, certified), certified.trusted, made)
+    begun = _begun(spec, ctx, volume, cluster)
+    noted = {TEMPLATE: template_of(spec, ctx, number, certified), TRUSTED: certified.trusted, BEGIN: begun["BEGIN"]}
+    return _pod(ctx, number, noted, _pod_spec(spec, ctx, number, begun))
 
 
-def kept_pod(spec: KafkaSpec, ctx: Context, number: int, live: Manifest) -> Manifest:
-    """Return a pod that is there as it is to be; what it was made by stays until it is made again."""
+def kept_pod(spec: KafkaSpec, ctx: Context, number: int, live: Manifest, served: str) -> Manifest:
+    """Return a pod that is there as it is to be; what it was made by stays until it is made again. Where its broker takes part, with the volume that was looked at when *served* says, its controller begins no cluster any more."""
     kept = {name: live["spec"][name] for name in _pod_spec(spec, ctx, number, {}) if name in live["spec"]}
-    noted = annotations_of(live)
-    return _pod(ctx, number, noted.get(TEMPLATE, ""), noted.get(TRUSTED, ""), kept)
+    said = annotations_of(live)
+    noted = {name: said.get(name, "") for name in (TEMPLATE, TRUSTED)}
+    noted |= {name: said[name] for name in (BEGIN, SERVED) if name in said}
+    if served:
+        noted |= {BEGIN: JOINS, SERVED: served}
+    return _pod(ctx, number, noted, kept)
 
 
 def template_of(spec: KafkaSpec, ctx: Context, number: int, certified: Certified) -> str:
@@ -189,9 +200,8 @@ def template_of(spec: KafkaSpec, ctx: Context, number: int, certified: Certified
     return hashlib.sha256(made.encode()).hexdigest()[:16]
 
 
-def _pod(ctx: Context, number: int, template: str, trusted: str, spec: Mapping[str, Any]) -> Manifest:
-    noted = {TEMPLATE: template, TRUSTED: trusted}
-    metadata = {"name": slot_of(ctx, number), "labels": ctx.labels(), "annotations": noted}
+def _pod(ctx: Context, number: int, noted: Mapping[str, str], spec: Mapping[str, Any]) -> Manifest:
+    metadata = {"name": slot_of(ctx, number), "labels": ctx.labels(), "annotations": dict(noted)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": dict(spec)}
 
 
@@ -200,7 +210,7 @@ def _begun(spec: KafkaSpec, ctx: Context, volume: BrokerVolume, cluster: str) ->
     others = (
         f"{each}@{host(ctx, each)}:{CONTROLLER_PORT}:{directory_id(cluster, each)}" for each in range(spec.controllers)
     )
-    how = "joins" if not is_first else "alone" if spec.controllers == 1 else "first"
+    how = JOINS if not is_first else "alone" if spec.controllers == 1 else "first"
     return {"BEGIN": how, "CLUSTER_ID": cluster, "CONTROLLERS": ",".join(others) if how == "first" else ""}
 
 
@@ -227,7 +237,8 @@ def _pod_spec(spec: KafkaSpec, ctx: Context, number: int, begun: Mapping[str, st
     given = {
         "FILE": _FILE,
         "CONFIG": properties(spec, ctx, number),
-        **{name: begun.get(name, "") for name in ("BEGIN", "CLUSTER_ID", "CONTROLLERS")},
+        "DATA": _LOGS,
+        **{name: begun.get(name, "") for name in ("CLUSTER_ID", "CONTROLLERS")},
     }
     heap = _heap(spec)
     running = {
@@ -256,7 +267,7 @@ def _pod_spec(spec: KafkaSpec, ctx: Context, number: int, begun: Mapping[str, st
             *({"name": f"tls-{name}", "secret": {"secretName": each, "defaultMode": 0o440}} for name, each in given_secrets.items()),
         ],
         "initContainers": [
-            {**common, "name": "prepare", "command": ["sh", "-c", _PREPARE], "env": [*_env(given), _RACK]}
+            {**common, "name": "prepare", "command": ["sh", "-c", _PREPARE], "env": [*_env(given), _RACK, _BEGIN]}
         ],
         "containers": [
             {
@@ -273,6 +284,12 @@ def _pod_spec(spec: KafkaSpec, ctx: Context, number: int, begun: Mapping[str, st
 
 
 _RACK = {"name": "RACK", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{_ZONE}']"}}}
+
+
+_BEGIN = {
+    "name": "BEGIN",
+    "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{BEGIN}']"}},
+}
 
 
 def _env(values: Mapping[str, str]) -> list[dict[str, str]]:

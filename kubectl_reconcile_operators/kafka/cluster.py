@@ -206,7 +206,8 @@ def _children(
         if step.do is KafkaDo.DELETE_POD and number in step.brokers:
             continue
         is_at_rest = not pod.is_going and not pod.has_ended
-        yield kept_pod(spec, ctx, number, pod.manifest) if is_at_rest else named("v1", "Pod", pod.slot)
+        served = pod.prepared_at or "-" if s.is_told and s.is_up(number) else ""
+        yield kept_pod(spec, ctx, number, pod.manifest, served) if is_at_rest else named("v1", "Pod", pod.slot)
     for number in made:
         yield broker_pod(spec, ctx, number, volumes[number], s.cluster, certified)
 

@@ -2,7 +2,7 @@
 
 The order, each line only where those above are settled; what the cluster refused when it was last tried comes last, so that nothing waits for it:
 
-1. Paused: nothing. Volumes of two clusters: nothing, a person decides. Certificates that the Kafka issues itself, see `access.certified`: nobody talks without.
+1. Paused: nothing. Volumes of two clusters, or none of most controllers: nothing, a person decides. Certificates that the Kafka issues itself, see `access.certified`: nobody talks without.
 2. Members that have no pod get one, all at once, on their volumes; those whose volumes are going get one once these are gone.
 3. Pods that trust nobody any more who has a certificate are ended, unless one has no volume to come back on. A pod that has ended, or can't run and isn't as specified any more, is deleted, and comes back on its volume. A broker that may be at work isn't.
 4. Settings that brokers take on while they run. Users. Topics: made, grown, configured. That waits for nobody, once there are brokers enough.
@@ -33,7 +33,7 @@ from kubectl_reconcile_operators.kafka.access.certified import (
 )
 from kubectl_reconcile_operators.kafka.access.users import refused_users, user_steps
 from kubectl_reconcile_operators.kafka.metadata.versions import level_steps
-from kubectl_reconcile_operators.kafka.metadata.voters import voter_steps
+from kubectl_reconcile_operators.kafka.metadata.voters import data_lost, voter_steps
 from kubectl_reconcile_operators.kafka.names import slot_of
 from kubectl_reconcile_operators.kafka.rebalance.carried import CarriedRebalance, election_steps, moving_of, stop_steps
 from kubectl_reconcile_operators.kafka.rolling import led_steps, outdated, roll_steps
@@ -80,6 +80,7 @@ def _due(
     """Yield all that is due, in its order."""
     plan, rebalances = plans.scaling, plans.rebalances
     yield from _strange(s)
+    yield from data_lost(spec, s, ctx)
     yield from certifying(s, templates, ctx)
     yield from _missing(spec, s, ctx)
     yield from cut_off(s, ctx)
@@ -169,6 +170,12 @@ def _ended(s: KafkaState, templates: Mapping[int, str]) -> Iterator[KafkaStep]:
     for number, pod in sorted(s.pods.items()):
         if pod.is_going:
             continue
+        if pod.is_unformatted and s.is_told:
+            yield _deleted(
+                pod,
+                f"delete {pod.slot}, whose volume came back empty; it is made again, and fetches from others what it had",
+                s,
+            )
         if pod.has_ended:
             fault = f" ({pod.fault})" if pod.fault else ""
             yield _deleted(pod, f"delete {pod.slot}, which has ended{fault}; it comes back on its volume", s)

@@ -11,6 +11,7 @@ Pure: values in, values out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,11 +32,21 @@ from kubectl_reconcile.module_api import (
     is_alive,
     is_ready,
     map_at,
+    maps_in,
     shortened,
     text_at,
 )
 from kubectl_reconcile_operators.kafka.access.state import AccessState, access_of
-from kubectl_reconcile_operators.kafka.names import BOOTSTRAP, CLUSTER, TEMPLATE, TRUSTED, new_cluster_id, topic_of
+from kubectl_reconcile_operators.kafka.names import (
+    BEGIN,
+    BOOTSTRAP,
+    CLUSTER,
+    SERVED,
+    TEMPLATE,
+    TRUSTED,
+    new_cluster_id,
+    topic_of,
+)
 from kubectl_reconcile_operators.kafka.partitions.assignment import (
     Assignment,
     Broker,
@@ -46,6 +57,7 @@ from kubectl_reconcile_operators.kafka.partitions.assignment import (
 from kubectl_reconcile_operators.kafka.partitions.batches import InFlight
 
 _FAULT_MAX = 400
+_UNFORMATTED = re.compile(r"No (readable )?.?meta\.properties.? (files )?found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +86,26 @@ class BrokerPod:
         return annotations_of(self.manifest).get(TEMPLATE, "")
 
     @property
+    def has_lost_data(self) -> bool:
+        """Whether its volume was empty when it was looked at last, and its broker hasn't taken part since."""
+        is_over = annotations_of(self.manifest).get(SERVED, "") == (self.prepared_at or "-")
+        return self.is_unformatted or (not is_over and _said_last(self.manifest, "prepare").strip() == "empty")
+
+    @property
+    def is_unformatted(self) -> bool:
+        """Whether its broker ends because its volume was emptied since it was formatted; only another pod formats it."""
+        return not self.is_ready and bool(_UNFORMATTED.search(_said_last(self.manifest, "kafka")))
+
+    @property
+    def prepared_at(self) -> str:
+        """When its volume was looked at last, empty where that isn't known."""
+        return text_at(dict(container_states(self.manifest)).get("prepare") or {}, "terminated", "finishedAt")
+
+    @property
     def begins(self) -> str:
         """The id of the cluster that its controller begins as one of the first, if it does."""
         begun = first_variables(self.manifest, "initContainers")
-        return begun.get("CLUSTER_ID", "") if begun.get("BEGIN") in {"first", "alone"} else ""
+        return begun.get("CLUSTER_ID", "") if annotations_of(self.manifest).get(BEGIN) in {"first", "alone"} else ""
 
     @property
     def image(self) -> str:
@@ -329,6 +357,16 @@ def _fault(pod: Manifest) -> str:
     if scheduled is not None and scheduled.get("status") == "False":
         words.append(_joined(scheduled.get("reason"), scheduled.get("message")))
     return shortened("; ".join(words), _FAULT_MAX)
+
+
+def _said_last(pod: Manifest, container: str) -> str:
+    """Return what a container said as it ended last, nothing where it runs."""
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for each in maps_in(map_at(pod, "status").get(kind)):
+            if each.get("name") == container and not map_at(each, "state", "running"):
+                ended = map_at(each, "state", "terminated") or map_at(each, "lastState", "terminated")
+                return text_at(ended, "message")
+    return ""
 
 
 def _joined(*parts: Any) -> str:

@@ -14,7 +14,28 @@ from kubectl_reconcile.module_api import Context, map_at
 from kubectl_reconcile_operators.kafka.names import CONTROLLER_PORT, host, slot_of
 from kubectl_reconcile_operators.kafka.situation import KafkaState
 from kubectl_reconcile_operators.kafka.spec import KafkaSpec
-from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep
+from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep, stop
+
+
+def data_lost(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
+    """Yield that nobody can lead the cluster any more: most of the controllers have lost what they knew of it."""
+    if not s.is_formed or s.is_told:
+        return
+    gone = [slot_of(ctx, number) for number in range(spec.controllers) if _has_lost_data(number, s)]
+    if 2 * (spec.controllers - len(gone)) <= spec.controllers:
+        yield stop(
+            f"the data of {', '.join(gone)} is gone, so that {spec.controllers - len(gone)} of {spec.controllers} controllers know the cluster, and nobody can lead it; none is"
+            " begun in its place (hint: bring their volumes back; where they are gone for good, delete this Kafka and its volume claims, and create it again)",
+            "DataLost",
+        )
+
+
+def _has_lost_data(number: int, s: KafkaState) -> bool:
+    """Tell whether what a controller had is gone; one that has never served had nothing."""
+    volume, pod = s.volumes.get(number), s.pods.get(number)
+    if volume is None or not (volume.cluster or volume.begins):
+        return number not in {each.number for each in s.unclaimed}
+    return bool(volume.cluster) and pod is not None and pod.has_lost_data
 
 
 def voter_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:

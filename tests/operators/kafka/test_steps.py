@@ -7,7 +7,7 @@ from kubectl_reconcile.core.module.outcome import key_of
 from kubectl_reconcile.engine.modules.purity import checked
 from kubectl_reconcile_operators.kafka import Kafka
 from kubectl_reconcile_operators.kafka.names import BOOTSTRAP, directory_id, new_cluster_id
-from tests.operators.kafka.world import NOW, World, a_cr, condition
+from tests.operators.kafka.world import NOW, World, a_cr, condition, told_first
 
 BEGUN = ["create kf-0", "create kf-1", "create kf-2"]
 
@@ -21,7 +21,7 @@ def world():
 
 
 def lines(pod):
-    told = {each["name"]: each.get("value") for each in pod["spec"]["initContainers"][0]["env"]}
+    told = told_first(pod)
     return dict(line.split("=", 1) for line in told["CONFIG"].splitlines()), told
 
 
@@ -45,7 +45,8 @@ def test_the_first_three_brokers_begin_together_as_controllers_and_a_fourth_join
     first, told = lines(world.pods[0])
     fourth, joined = lines(world.pods[3])
     assert (first["process.roles"], fourth["process.roles"]) == ("broker,controller", "broker")
-    assert (told["BEGIN"], joined["BEGIN"]) == ("first", "joins")
+    assert [world.disks[number]["begins"] for number in range(4)] == ["first", "first", "first", "joins"]
+    assert (told["BEGIN"], joined["BEGIN"]) == ("joins", "joins")  # it has begun, and never does again
     assert told["CONTROLLERS"].count("@kf-") == 3
     assert (
         first["advertised.listeners"]
@@ -66,7 +67,8 @@ def test_it_is_pure_from_its_beginning_to_a_roll():
 def test_one_broker_alone_begins_by_itself():
     world = World(brokers=1, controllers=1)
     world.settle()
-    assert lines(world.pods[0])[1]["BEGIN"] == "alone"
+    assert world.disks[0]["begins"] == "alone"
+    assert lines(world.pods[0])[1]["BEGIN"] == "joins"
     assert world.cr["status"]["phase"] == "Running"
 
 

@@ -50,7 +50,7 @@ class World:
         self.controller, self.level, self.voters, self.lagging = -1, 0, {}, set()
         self.down, self.slow, self.silent, self.stuck = set(), set(), set(), set()
         self.registered, self.moves, self.throttled = set(), {}, {}
-        self.refuses, self.unwritten = {}, set()
+        self.refuses, self.unwritten, self.restarts = {}, set(), {}
         self.taken, self.new = [], itertools.count(1)
 
     @property
@@ -99,7 +99,7 @@ class World:
             if ("PersistentVolumeClaim", f"kf-{number}-data") not in self.objects:
                 pod["status"] = {"phase": "Pending"}  # no node takes it
                 continue
-            told = {each["name"]: each.get("value") for each in pod["spec"]["initContainers"][0]["env"]}
+            told = told_first(pod)
             if number not in self.disks:
                 self.disks[number] = {
                     "cluster": told["CLUSTER_ID"],
@@ -120,6 +120,10 @@ class World:
                 pod["status"]["containerStatuses"] = [
                     {"name": "kafka", "state": {"running": {"startedAt": "2026-11-20T11:00:00Z"}}}
                 ]
+            uid = f"{pod['metadata']['uid']}-{self.restarts.get(number, 0)}"
+            found = "empty" if self.disks[number].setdefault("for", uid) == uid else "kept"
+            ended = {"exitCode": 0, "message": found, "finishedAt": f"{uid}-prepared"}
+            pod["status"]["initContainerStatuses"] = [{"name": "prepare", "state": {"terminated": ended}}]
         assert len({each["cluster"] for each in self.disks.values()}) <= 1
         quorum = self.voting
         self.controller = (
@@ -404,6 +408,15 @@ class World:
         """The steps since this was asked last."""
         found, self.taken = self.taken, []
         return found
+
+
+def told_first(pod):
+    """What a pod's first container is told, as its node works it out at a start."""
+    noted = {f"metadata.annotations['{name}']": value for name, value in pod["metadata"]["annotations"].items()}
+    return {
+        each["name"]: each["value"] if "value" in each else noted.get(each["valueFrom"]["fieldRef"]["fieldPath"])
+        for each in pod["spec"]["initContainers"][0]["env"]
+    }
 
 
 def changed(before, given):

@@ -126,6 +126,33 @@ class Kf:
             lambda: self.real.pod(slot).get("metadata", {}).get("uid") not in {None, before}, f"{slot} comes again"
         )
 
+    def empty_disk(self, slot):
+        """Empty a broker's volume under it; returns when another pod has come for that."""
+        before = self.real.pod(slot)["metadata"]["uid"]
+        emptied = (
+            "exec",
+            slot,
+            "-c",
+            "kafka",
+            "-n",
+            self.real.namespace,
+            "--",
+            "rm",
+            "-rf",
+            "/var/lib/kafka/data/kafka",
+        )
+        self.real.kubectl(*emptied)
+        self.real.sandbox.pods.signal(self.real.namespace, slot, "KILL")
+        self.awaited(
+            lambda: self.real.pod(slot).get("metadata", {}).get("uid") not in {None, before}, f"{slot} comes again"
+        )
+
+    def lose_all(self):
+        """Delete all pods and all volumes."""
+        here = ("-n", self.real.namespace, "-l", "reconcile.dev/module=kafka")
+        self.real.kubectl("delete", "pvc", *here, "--wait=false")
+        self.real.kubectl("delete", "pod", *here, "--grace-period=1", "--timeout=600s")
+
     def wish(self, name="away", **spec):
         """Make or change a rebalance."""
         kind = {"apiVersion": "kafka.example.com/v1alpha1", "kind": "KafkaRebalance"}

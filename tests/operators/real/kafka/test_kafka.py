@@ -64,3 +64,18 @@ def test_disks_that_are_lost_and_brokers_that_are_killed_all_at_once_cost_no_rec
         kf.kill(int(slot.rpartition("-")[2]))
     assert kf.settled()["clusterId"] == cluster
     kf.nothing_is_lost()
+
+
+def test_a_disk_that_is_emptied_under_a_controller_is_filled_again_and_where_all_are_lost_that_is_said(kf):
+    cluster = kf.apply(topics=[ORDERS]).settled()["clusterId"]
+    kf.begin_writing()
+    known = len(kf.actions())
+    kf.empty_disk("kf-2")
+    assert kf.settled()["clusterId"] == cluster
+    assert "add-voter-kf-2" in kf.actions()[known:]
+    kf.nothing_is_lost()
+
+    kf.lose_all()
+    kf.awaited(lambda: kf.reason("Degraded") == "DataLost", "it is said that all is lost")
+    assert (kf.phase(), kf.reason("Ready"), kf.reason("Available")) == ("Failed", "DataLost", "DataLost")
+    assert kf.cr["status"]["clusterId"] == cluster
