@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import http.client
 import random
 import signal
 import statistics
@@ -69,6 +70,8 @@ class ChaosScene:
         sandbox = self.live.sandbox
         sandbox.stop(API_SERVER, grace_s=self.dice.choice([0.0, GRACE_S]))
         try:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                assert sandbox.request("GET", "/readyz")[0] != 200, "the API server was stopped, and answers"
             yield
         finally:
             sandbox.start(API_SERVER)

@@ -7,10 +7,12 @@ name that a server, its pod and its volume share, as in ``db-0``.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
+import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -184,6 +186,54 @@ class LiveResource:
             lambda: all(self.containers().get(slot, {"attempt": 0})["attempt"] > attempt for slot, attempt in before.items()),
             f"{', '.join(slots)} are started again",
         )  # fmt: skip
+
+    def answers(self, slot: str) -> bool:
+        """Tell whether a server answers by itself, within a moment."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def hanging(self, *slots: str) -> Iterator[None]:
+        """Let servers hang in the block; none of them answers then, or nothing of it was true."""
+        for slot in slots:
+            self.sandbox.pods.pause(self.namespace, slot)
+        try:
+            assert not (awake := [slot for slot in slots if self.answers(slot)]), f"{awake} were stopped, and answer"
+            yield
+        finally:
+            for slot in slots:
+                self.sandbox.pods.heal(self.namespace, slot)
+
+    def is_alone(self, slot: str) -> bool:
+        """Tell whether a server and the others have lost one another, as they say."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def cut_off(self, slot: str) -> Iterator[None]:
+        """Let a server be cut off in the block, once it and the others have noticed."""
+        self.sandbox.pods.partition(self.namespace, slot)
+        try:
+            until(lambda: self.is_alone(slot), f"{slot} and the others have lost one another", timeout_s=90.0)
+            yield
+        finally:
+            self.sandbox.pods.heal(self.namespace, slot)
+
+    def volume(self, slot: str) -> Path:
+        """Return where the volume of a slot lies on this machine."""
+        claim = self.claims()[slot]
+        found = self.ask("GET", f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}")
+        return Path(found["spec"]["hostPath"]["path"])
+
+    def wipe(self, slot: str) -> None:
+        """Empty the volume of a slot, under a server that may run; see that nothing is left."""
+        volume = self.volume(slot)
+        for each in volume.iterdir():
+            shutil.rmtree(each)
+        assert not [*volume.iterdir()], f"the volume of {slot} isn't empty"
+
+    def acted(self, verb: str, since: str) -> bool:
+        """Tell whether the journal has an action of this kind since a time."""
+        noted = json.loads(self.cr["metadata"].get("annotations", {}).get(ACTIONS, "[]"))
+        return any(each["verb"] == verb and each["at"] >= since for each in noted)
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """Return address, attempt and whether it runs, of each pod's container."""

@@ -67,12 +67,18 @@ def all_killed(scene: Scene) -> set[str]:
 
 
 def leader_stopped(scene: Scene) -> set[str]:
-    live, leader = scene.live, scene.live.leader()
-    live.sandbox.pods.pause(live.namespace, leader)
-    try:
+    with scene.live.hanging(scene.live.leader()):
         scene.pause(5.0)
-    finally:
-        live.sandbox.pods.heal(live.namespace, leader)
+    return set()
+
+
+def two_stopped(scene: Scene) -> set[str]:
+    """Let two of three hang: nobody leads meanwhile, and nothing is changed."""
+    slots = scene.some(2)
+    (other,) = {*scene.slots} - {*slots}
+    with scene.live.hanging(*slots):
+        until(lambda: scene.live.is_alone(other), f"{other} knows of nobody who leads")
+        scene.pause(8.0)
     return set()
 
 
@@ -85,12 +91,8 @@ def one_cut_off(scene: Scene) -> set[str]:
 
 
 def _cut_off(scene: Scene, slot: str) -> set[str]:
-    live = scene.live
-    live.sandbox.pods.partition(live.namespace, slot)
-    try:
+    with scene.live.cut_off(slot):
         scene.pause(4.0)
-    finally:
-        live.sandbox.pods.heal(live.namespace, slot)
     return set()
 
 
@@ -142,6 +144,24 @@ def volume_and_pod_deleted(scene: Scene) -> set[str]:
 def log_spoilt(scene: Scene) -> set[str]:
     (slot,) = scene.some(1)
     scene.live.crash(slot, also=scene.live.spoil_log)
+    return _replaced(scene, slot)
+
+
+def volume_emptied(scene: Scene) -> set[str]:
+    (slot,) = scene.some(1)
+    scene.live.crash(slot, also=scene.live.wipe)
+    return _replaced(scene, slot)
+
+
+def volume_emptied_while_others_hang(scene: Scene) -> set[str]:
+    """Empty the volume of a member while nobody else answers: it begins nothing, and nobody is removed for it."""
+    live, others = scene.live, scene.some(2)
+    (slot,) = {*scene.slots} - {*others}
+    with live.hanging(*others):
+        live.crash(slot, also=live.wipe)
+        scene.pause(12.0)
+        assert not live.answers(slot), f"{slot} serves what it has begun on an empty volume"
+        assert sorted(live.claims()) == scene.slots, "volumes went while nobody could say whose they are"
     return _replaced(scene, slot)
 
 
@@ -253,7 +273,8 @@ FAULTS: dict[Callable[[Scene], set[str]], int] = {
     leader_killed: 7,
     two_killed: 8,
     all_killed: 8,
-    leader_stopped: 8,
+    leader_stopped: 6,
+    two_stopped: 6,
     leader_cut_off: 5,
     one_cut_off: 4,
     pod_deleted: 6,
@@ -262,6 +283,8 @@ FAULTS: dict[Callable[[Scene], set[str]], int] = {
     volume_deleted: 7,
     volume_and_pod_deleted: 6,
     log_spoilt: 7,
+    volume_emptied: 6,
+    volume_emptied_while_others_hang: 8,
     member_removed: 7,
     stranger_added: 6,
     daemon_killed_in_a_scaling: 9,

@@ -40,13 +40,27 @@ class LiveCluster(LiveResource):
 
     def data(self, slot: str) -> Path:
         """Return where the data of a slot lies on this machine."""
-        claim = self.claims()[slot]
-        volume = self.ask("GET", f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}")
-        return Path(volume["spec"]["hostPath"]["path"]) / "data" / "member"
+        return self.volume(slot) / "data" / "member"
 
     # --- what members say -----------------------------------------------------------------------------
 
-    def tell(self, slot: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def answers(self, slot: str) -> bool:
+        """Tell whether a member answers by itself, within a moment."""
+        try:
+            return bool(self.tell(slot, "/v3/maintenance/status", within_s=1.5))
+        except MemberError:
+            return False
+
+    def is_alone(self, slot: str) -> bool:
+        """Tell whether a member knows of nobody who leads, or doesn't even answer."""
+        try:
+            return not int(self.tell(slot, "/v3/maintenance/status").get("leader") or 0)
+        except MemberError:
+            return True
+
+    def tell(
+        self, slot: str, path: str, body: Mapping[str, Any] | None = None, *, within_s: float = _ANSWER_S
+    ) -> dict[str, Any]:
         """Return what a member answers.
 
         Raises:
@@ -55,10 +69,10 @@ class LiveCluster(LiveResource):
         found = self.containers().get(slot)
         if found is None:
             raise MemberError(f"{slot} has no container")
-        connection = http.client.HTTPConnection("member", timeout=_ANSWER_S)
+        connection = http.client.HTTPConnection("member", timeout=within_s)
         try:
             connection.sock = asyncio.run(self._runtime.dial(found["ip"], 2379, 3.0))
-            connection.sock.settimeout(_ANSWER_S)
+            connection.sock.settimeout(within_s)
             connection.request("POST", path, json.dumps(body or {}), {"Content-Type": "application/json"})
             answer = connection.getresponse()
             content = answer.read()

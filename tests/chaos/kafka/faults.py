@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.sandbox.errors import SandboxError
 from tests.chaos.client import run_once
 from tests.chaos.daemon import until
@@ -73,10 +74,12 @@ class Scene(ChaosScene):
     @contextlib.contextmanager
     def fewer(self) -> Iterator[None]:
         """Have a broker leave, and come again after the block and once it has gone."""
+        since = now_text()
         self.live.change(brokers=BROKERS - 1)
         try:
             yield
             self.live.settled()
+            assert self.live.acted("unregister-broker", since), "no broker has left"
         finally:
             self.live.change(brokers=BROKERS)
 
@@ -115,21 +118,20 @@ def controller_stopped(scene: Scene) -> None:
 
 def _stopped(scene: Scene, slot: str) -> None:
     """Stop a broker, until the others do without it or shorter; then it goes on."""
-    live = scene.live
-    live.sandbox.pods.pause(live.namespace, slot)
-    try:
+    with scene.live.hanging(slot):
         scene.pause(12.0)
-    finally:
-        live.sandbox.pods.heal(live.namespace, slot)
+
+
+def most_controllers_stopped(scene: Scene) -> None:
+    """Let two of three controllers hang, so that nobody leads the cluster."""
+    slots = scene.dice.sample([*map(scene.live.slot, range(CONTROLLERS))], 2)
+    with scene.live.hanging(*slots):
+        scene.pause(8.0)
 
 
 def broker_cut_off(scene: Scene) -> None:
-    live, slot = scene.live, scene.one(scene.slots)
-    live.sandbox.pods.partition(live.namespace, slot)
-    try:
-        scene.pause(12.0)
-    finally:
-        live.sandbox.pods.heal(live.namespace, slot)
+    with scene.live.cut_off(scene.one(scene.slots)):
+        scene.pause(4.0)
 
 
 # --- by hand --------------------------------------------------------------------------------------
@@ -150,6 +152,21 @@ def disk_of_a_controller_lost(scene: Scene) -> None:
     _lose_disk(scene, scene.one([*map(scene.live.slot, range(CONTROLLERS))]))
 
 
+def disk_emptied(scene: Scene) -> None:
+    _empty_disk(scene, scene.live.slot(BROKERS - 1))
+
+
+def disk_of_a_controller_emptied(scene: Scene) -> None:
+    _empty_disk(scene, scene.one([*map(scene.live.slot, range(CONTROLLERS))]))
+
+
+def _empty_disk(scene: Scene, slot: str) -> None:
+    """Empty a broker's volume under it: what runs there ends, and another pod formats the volume."""
+    uid = scene.live.pods()[slot]["metadata"]["uid"]
+    scene.live.crash(slot, also=scene.live.wipe)
+    scene.replaced({slot: uid})
+
+
 def _lose_disk(scene: Scene, slot: str) -> None:
     """Take a broker's volume away, with its pod."""
     uid = scene.live.pods()[slot]["metadata"]["uid"]
@@ -162,9 +179,10 @@ def _lose_disk(scene: Scene, slot: str) -> None:
 
 
 def mind_changed_while_partitions_move(scene: Scene) -> None:
-    live = scene.live
+    live, since = scene.live, now_text()
     live.change(brokers=BROKERS - 1)
     scene.seen(scene.moves, "partitions move")
+    assert live.acted("move-partitions", since), "no partition was moved"
     scene.pause(4.0)
     live.change(brokers=BROKERS)
 
@@ -300,10 +318,13 @@ FAULTS: dict[Callable[[Scene], None], int] = {
     all_killed: 5,
     broker_stopped: 5,
     controller_stopped: 6,
+    most_controllers_stopped: 5,
     broker_cut_off: 4,
     pod_deleted: 5,
     disk_lost: 4,
-    disk_of_a_controller_lost: 7,
+    disk_of_a_controller_lost: 5,
+    disk_emptied: 4,
+    disk_of_a_controller_emptied: 5,
     mind_changed_while_partitions_move: 8,
     broker_killed_while_partitions_move: 6,
     controller_killed_while_partitions_move: 6,

@@ -64,6 +64,24 @@ class LiveKafka(LiveResource):
             finally:
                 writer.close()
 
+    def answers(self, slot: str) -> bool:
+        """Tell whether a broker answers by itself, within a moment."""
+        try:
+            return bool(self.tell(slot, "DescribeCluster", include_fenced_brokers=True, endpoint_type=1))
+        except MemberError:
+            return False
+
+    def is_alone(self, slot: str) -> bool:
+        """Tell whether all others do without a broker, as one of them says."""
+        number = int(slot.rpartition("-")[2])
+        for other in sorted({*self.containers()} - {slot}):
+            try:
+                answer = self.tell(other, "DescribeCluster", include_fenced_brokers=True, endpoint_type=1)
+            except MemberError:
+                continue
+            return {each.broker_id: each.is_fenced for each in answer.brokers}.get(number) is True
+        return False
+
     def told(self, request: str, **given: Any) -> Any:
         """Return what whichever broker can answers.
 

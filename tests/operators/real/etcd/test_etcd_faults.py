@@ -75,6 +75,19 @@ def leader_of(live, slot):
     return int(live.tell(slot, "/v3/maintenance/status").get("leader") or 0)
 
 
+def test_a_volume_that_comes_back_empty_while_the_others_hang_costs_nobody_anything(live):
+    before = live.rest()
+    put(live, "db-1", "precious", "42")
+    with live.hanging("db-1", "db-2"):
+        live.crash("db-0", also=live.wipe)
+        soon(lambda: "db-0: its data is gone" in live.condition("Degraded")["message"], "the status says what is lost")
+        assert not live.answers("db-0")
+        assert not is_true(live, "Ready")
+        assert (sorted(live.pods()), sorted(live.claims())) == (sorted(before.members), sorted(before.members))
+    assert only_changed("db-0", before, after := live.settled())
+    assert [stored(live, slot, "precious") for slot in after.members] == [["42"]] * 3
+
+
 def test_what_people_take_away_is_replaced_and_what_they_add_waits_for_people(db, live):
     before = live.rest()
     put(live, "db-0", "taken", "1")
