@@ -173,7 +173,7 @@ class Finalization(Struct):
         return _remains({}, results, (), last)
 
     async def _run(self, sync: Sync, session: Session, part: Plan) -> list[Result]:
-        writer = self.context.writer(session, self.context.stop(sync.ref))
+        writer = self.context.writer(session, self.context.stop(sync.ref), tenant=sync.namespace)
         return await replace(writer, timeout_s=_WAITS_S).run(part)
 
     async def _namespace_of(self, sync: Sync) -> Manifest | None:

@@ -297,7 +297,9 @@ class SyncWork(Struct, frozen=True):
         )  # fmt: skip
         session = self.context.session_of(sync)
         writes = sum(1 for change in work.plan.acting() if change.writes)
-        writer = self.context.writer(session, stop, provisional=work.unseen, waiting=wait.heard, writes=writes)
+        writer = self.context.writer(
+            session, stop, provisional=work.unseen, waiting=wait.heard, writes=writes, tenant=sync.namespace
+        )
         target.parent = seen_before = self.context.live(ref, target.parent) or target.parent
         beside = asyncio.create_task(wait.beside(), name=f"beside {ref}")
         try:
@@ -342,7 +344,7 @@ class SyncWork(Struct, frozen=True):
 
     async def _apply_objects(self, ref: ObjectRef, sync: Sync, made: Plan) -> on.Event:
         stop = self.context.stop(ref)
-        results = await self.context.writer(self.context.session_of(sync), stop).run(made)
+        results = await self.context.writer(self.context.session_of(sync), stop, tenant=sync.namespace).run(made)
         if stop.is_set():
             return on.PassInterrupted()
         succeeded = [each for each in results if each.state is ResultState.SUCCEEDED]
