@@ -11,6 +11,7 @@ import functools
 import re
 
 import click
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output import render
@@ -50,6 +51,7 @@ async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, co
         plan = await dry_run.confirm(
             session.client, await reconcile.plan(session, target), target.sync, along=gather.lister(session)
         )
+        plan = replace(plan, holds=plan.waiting)
         if not plan.holds:
             out.write([line("nothing is held", Tone.GOOD)])
             return ExitStatus.OK

@@ -110,9 +110,12 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
     reason = _reason_of(made, failed, stopped=stopped)
     warnings = causes.of_problems(warnings_among(made.problems))
     warnings += [f"not deleted: {sentence}" for sentence in causes.of_refusals(left)]
+    strangers = made.marked.strangers
+    warnings += [causes.of_strangers(strangers)] if strangers is not None else []
     return Report(
         reason, _sentence(reason, made, counts, faults), made.revision, counts, faults,
         warnings=warnings, undeletable=[str(each.ref) for each in left],
+        unasked=[str(ref) for ref in strangers.refs] if strangers is not None else (),
     )  # fmt: skip
 
 

@@ -145,6 +145,8 @@ class Report(Struct, frozen=True):
     digest: str = ""
     undeletable: Sequence[str] = ()
     """Objects with the marks of members that nobody asks for and that the account may not delete."""
+    unasked: Sequence[str] = ()
+    """Objects with the marks of members that no revision is known to have asked for; they are left alone."""
     verification: Verification | None = None
     """Whose signature the revision has, or why a newer one isn't in force; None where nobody asks."""
     author: str = ""
@@ -209,6 +211,8 @@ def sync_status(
             status["warnings"] = [warning[:_SENTENCE] for warning in report.warnings[:_PROBLEMS]]
         if report.undeletable or "undeletable" in before:
             status["undeletable"] = list(report.undeletable[:_UNDELETABLE])
+        if report.unasked or "unasked" in before:
+            status["unasked"] = list(report.unasked[:_UNDELETABLE])
         status["history"] = with_row(maps_in(before.get("history")), _row(report, now))
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         status["lastAppliedRevision"] = report.revision  # drift that waits for a person isn't Git's

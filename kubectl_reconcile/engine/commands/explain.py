@@ -40,7 +40,7 @@ from kubectl_reconcile.core.planning.outlook.explain import (
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.rendering.origins import ValueOrigin
 from kubectl_reconcile.core.rendering.uses import texts_of
-from kubectl_reconcile.core.resources.applyset import ID, PART_OF, is_marked_by_us
+from kubectl_reconcile.core.resources.applyset import ID, PART_OF, applyset_id, is_marked_by_us
 from kubectl_reconcile.core.resources.substitute import Holder
 from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
 from kubectl_reconcile.core.resources.verification import Verification
@@ -270,7 +270,8 @@ async def _parent(session: Session, set_id: str) -> Manifest | None:
             items, _ = await session.client.list(place, labelSelector=f"{ID}={set_id}")
         except ApiError:
             continue
-        return items[0] if items else None
+        # Whoever writes a Sync may give it the label of another one's set.
+        return next((each for each in items if applyset_id(ObjectRef.of(each)) == set_id), None)
     return None
 
 

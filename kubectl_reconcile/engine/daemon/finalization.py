@@ -31,10 +31,10 @@ from kubectl_reconcile.core.daemon.removal import Remains, RemovalEnding, ending
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
-from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.inputs import Inputs, Lookups
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored, members_in
-from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, is_marked_by_us
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
@@ -152,6 +152,7 @@ class Finalization(Struct):
         kinds = gather.member_kinds(session, recorded, ())
         feeds = gather.member_feeds(session, kinds, view.selects(set_id_of(sync)))
         failures = await view.ensure(feeds, recorded)
+        strangers = _strangers(view.snapshot(), sync, manifest)
         inputs = Inputs(
             sync=sync,
             revision=Revision("", "", {}),
@@ -160,8 +161,9 @@ class Finalization(Struct):
             kinds=await session.kinds(kinds),
             now=now_text(),
             coverage=gather.coverage_of(failures, recorded.namespaces, recorded, {}),
+            lookups=Lookups(strangers=strangers),
         )
-        holders = prune.holders_of(sync, self.namespace, self.context.above(sync.ref))
+        holders = prune.holders_of(sync, self.namespace, self.context.above(sync.ref)) | strangers
         first, last = prune.parted(planner.build_removal(inputs), holders)
         results: list[Result] = []
         for part in prune.without_rights(first):
@@ -192,6 +194,13 @@ class Finalization(Struct):
             self.context.cache.wrote(await self.context.session.client.patch(sync_path(sync), body))
         except NotFound:
             return
+
+
+def _strangers(snapshot: Snapshot, sync: Sync, manifest: Manifest) -> frozenset[ObjectRef]:
+    """Return what only says of itself that it is a member, as was told while the Sync was there: it stays."""
+    told = frozenset(map(str, (manifest.get("status") or {}).get("unasked") or ()))
+    marked = snapshot.labelled(PART_OF, set_id_of(sync)) if told else ()
+    return frozenset(each.ref for each in marked if str(each.ref) in told)
 
 
 def _members(

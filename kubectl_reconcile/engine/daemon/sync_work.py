@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -260,7 +259,7 @@ class SyncWork(Struct, frozen=True):
         target.verdicts = made.verdicts
         followed.find_places(made, desired)
         if (live := self.context.live(ref, target.parent)) is not None:
-            await self.health.take_up(target.sync, live, frozenset(map(attrgetter("ref.namespace"), made.changes)))
+            await self.health.take_up(target.sync, live, followed.places)
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
         return on.PlanMade(made, frozenset(followed.places), applied)
 

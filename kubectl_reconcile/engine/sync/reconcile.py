@@ -41,6 +41,7 @@ from kubectl_reconcile.engine.modules.action_runner import look
 from kubectl_reconcile.engine.modules.ceilings import ceilings
 from kubectl_reconcile.engine.sync import gather, lookups
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader, with_values
+from kubectl_reconcile.engine.sync.revisions.strangers import strangers_among
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
 from kubectl_reconcile.engine.sync.variables import Lines
@@ -261,6 +262,7 @@ async def plan_for(
         build,
         bases_of(target, inputs),
         functools.partial(look, session.reach),
+        strangers=functools.partial(strangers_among, target, inputs.revision),
         unseen=unseen,
     )
     target.verdicts, target.kinds = {**target.verdicts, **made.verdicts}, {**target.kinds, **inputs.kinds}
