@@ -28,6 +28,7 @@ Pure: time is an argument.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -173,11 +174,18 @@ class Report(Struct, frozen=True):
             return self.message
         return self.refusal if self.reason in _KEPT_UP else f"{self.refusal}; also: {self.message}"
 
+    @property
+    def is_of_rights(self) -> bool:
+        """Whether something was refused for want of rights, as far as the sentences tell."""
+        return any(_OF_RIGHTS.search(text) for text in (self.message, *self.problems))
+
     def lines(self) -> list[str]:
         """Return its problems, the refusal before all others."""
         return [*([self.refusal] if self.refusal else []), *self.problems]
 
 
+_OF_RIGHTS = re.compile(r"\bmay not |\blacks rights\b|\bpermissions not currently held\b")
+"""How it is told that rights are missing, by us and by the server."""
 _KEPT_UP = frozenset({ConditionReason.SYNCED, ConditionReason.UNVERIFIED})
 
 

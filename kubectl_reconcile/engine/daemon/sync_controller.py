@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import is_at_rest, step
+from kubectl_reconcile.core.daemon.pass_phase import is_at_rest
+from kubectl_reconcile.core.daemon.pass_state import step
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.daemon.watch_events import is_asked
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at
@@ -94,7 +95,7 @@ class SyncController:
         for ref in list(self._followed):
             self.notify(ref, happened)
         if isinstance(happened, on.RightsChanged):
-            self._finalization.rights_changed()
+            self._finalization.rights_changed(happened)
 
     def kinds_changed(self, kinds: Collection[GroupKind]) -> None:
         """Have those Syncs looked at that ask for objects of *kinds*, or of others of the same name, or have some."""

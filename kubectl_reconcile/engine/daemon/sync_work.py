@@ -26,8 +26,9 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, 
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES
+from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.history import with_put_back
-from kubectl_reconcile.core.resources.status import ConditionReason, passed_before, reconciling, tells_more
+from kubectl_reconcile.core.resources.status import ConditionReason, Report, passed_before, reconciling, tells_more
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
@@ -382,6 +383,8 @@ class SyncWork(Struct, frozen=True):
         def status(live: Manifest) -> Manifest:
             before = map_at(live, "status")
             after = status_after(live, report, told.answers, health, observed)
+            if told.scope is on.Scope.SET:
+                after = _contents(live, followed, report).noted(after, ref.namespace)
             return after if tells_more(before, after, followed.same) else before
 
         known = followed.target.parent if followed.target else None
@@ -410,6 +413,13 @@ def _revisions(live: Manifest | None, sync: Sync) -> tuple[str, str]:
     """Return what was applied last, and what was tried last by this spec. At a start each Sync waits for its turn to read: none of them holds its object meanwhile."""
     applied = str(map_at(live or {}, "status").get("lastAppliedRevision") or "")
     return applied, passed_before(live, sync.generation)
+
+
+def _contents(live: Manifest, followed: FollowedSync, report: Report) -> Contents:
+    """Return kinds and namespaces of what is asked for; and those of before, unless nothing can be left of what was asked for then."""
+    asked = Contents.of(followed.places)
+    is_all = report.reason is ConditionReason.SYNCED and not report.undeletable
+    return asked if is_all else asked | Contents.told(live)
 
 
 def _part(followed: FollowedSync, desired: Desired, refs: Iterable[ObjectRef]) -> Desired:

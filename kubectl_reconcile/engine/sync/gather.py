@@ -25,7 +25,7 @@ from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
@@ -33,10 +33,11 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
+from kubectl_reconcile.core.resources.applyset import MOST_PLACES, PART_OF, Contents, applyset_id, places_beyond
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.view import BeyondCeiling
 
 _FEW = 8
 """Up to so many objects of one kind and namespace are asked for by name; beyond, the collection is listed."""
@@ -93,6 +94,16 @@ def unread(failures: Mapping[Feed, ApiError]) -> dict[tuple[str, GroupKind], str
 
 def _is_of_whole_namespace(feed: Feed) -> bool:
     return bool(feed.namespace) and not feed.label_selector
+
+
+def beyond(parent: Manifest | None, failures: Mapping[Feed, ApiError]) -> list[Problem]:
+    """Return the ceilings beyond which members of a Sync aren't looked for, a warning each."""
+    told = dict.fromkeys(str(each) for each in failures.values() if isinstance(each, BeyondCeiling))
+    if parent is not None and (number := places_beyond(parent)):
+        told[
+            f"its annotations name {number} namespaces more than the {MOST_PLACES} in which members are looked for"
+        ] = None
+    return [Problem("", 0, each, severity=Severity.WARNING) for each in told]
 
 
 def modules_below(modules: Mapping[GroupVersionKind, Module], kinds: Iterable[GroupVersionKind]) -> list[Module]:

@@ -314,7 +314,12 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         kinds=kinds,
         modules=Modules(modules, view.ask, ceilings=ceilings()),
         now=now_text(),
-        problems=(*desired.problems, *warnings_of(target.source), *_lost_modules(session, asked, kinds, modules)),
+        problems=(
+            *desired.problems,
+            *warnings_of(target.source),
+            *_lost_modules(session, asked, kinds, modules),
+            *gather.beyond(target.parent, failures),
+        ),
         coverage=gather.coverage_of(failures, holds.namespaces, recorded, session.discovery.unavailable),
         memory=_memory(target, desired, kinds),
         grouped=target.grouped,

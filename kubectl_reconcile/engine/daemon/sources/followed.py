@@ -14,7 +14,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import PassState, is_at_rest
+from kubectl_reconcile.core.daemon.pass_phase import is_at_rest
+from kubectl_reconcile.core.daemon.pass_state import PassState
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
