@@ -46,6 +46,10 @@ class Shares(Struct, eq=False):
         """How many places are taken, late ones left out."""
         return self._held.total()
 
+    def has(self, tenant: str) -> bool:
+        """Tell whether a tenant has a place, or is late with one."""
+        return bool(self._held[tenant] or self._late[tenant])
+
     def late(self, tenant: str) -> int:
         """Return how many late ones a tenant has."""
         return self._late[tenant]
@@ -55,7 +59,7 @@ class Shares(Struct, eq=False):
         if self.held >= places:
             return False
         return not tenant or (
-            self._held[tenant] < self.limits.part_of(places) and self._late[tenant] < self.limits.late
+            self._held[tenant] < self.limits.part_of(places) and self._late[tenant] < max(self.limits.late, 1)
         )
 
     def take(self, tenant: str) -> None:

@@ -62,6 +62,7 @@ from kubectl_reconcile.engine.telemetry import loop_monitor
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.engine.telemetry.memory import Tidying
 from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.running.places import TENANT
 
 _STUCK_S = 30.0
 _GRACE_S = 20.0
@@ -352,6 +353,7 @@ class Daemon:
 
     async def _have(self, turn: Turn[ObjectRef]) -> None:
         """Have a turn."""
+        TENANT.set(turn.item.namespace)
         self.context.metrics.queue.seconds.labels(turn.priority.name.lower()).observe(turn.waited_s)
         if self.context.stop(turn.item).is_set():
             self._held.discard(turn.item)
