@@ -18,6 +18,14 @@ from typing import Any, Self
 
 from msgspec import Struct
 
+_OF_WEBHOOK = (
+    "admission webhook ",
+    "failed calling webhook ",
+    "Internal error occurred: admission webhook ",
+    "Internal error occurred: failed calling webhook ",
+)
+"""How the server begins what an admission webhook says, or that it doesn't answer."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _LONGEST_MESSAGE = 4096
 
@@ -176,6 +184,11 @@ class ApiError(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.status} {self.reason})" if self.status else self.message
 
+    @property
+    def is_of_webhook(self) -> bool:
+        """Whether an admission webhook chose these words, or wasn't heard: it is about what that is asked about, not about the server."""
+        return self.message.startswith(_OF_WEBHOOK)
+
 
 class BadRequest(ApiError):
     """400: the request itself is wrong (unknown fields under strict validation, malformed selectors)."""
@@ -203,12 +216,12 @@ class Forbidden(ApiError):
     @property
     def is_for_lack_of_rights(self) -> bool:
         """Whether it is rights that are missing, and no admission, quota or the like that refuses it."""
-        return self.denial is not None or _NOT_HELD in self.message
+        return self.denial is not None or (_NOT_HELD in self.message and not self.is_of_webhook)
 
     @property
     def denial(self) -> Denial | None:
-        """Who lacks which right, as far as the server said it."""
-        return Denial.told(self.message)
+        """Who lacks which right, as far as the server said it: a webhook may say anything."""
+        return None if self.is_of_webhook else Denial.told(self.message)
 
     @property
     def user(self) -> str:
@@ -299,6 +312,8 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
     429: TooManyRequests,
 }
 _BY_REASON: Mapping[str, type[ApiError]] = {"AlreadyExists": AlreadyExists, "Expired": Gone}
+_NEVER_A_WEBHOOKS = frozenset({Unauthorized, NotFound, AlreadyExists, Gone})
+"""What only the server knows: whom it knows, and what is there."""
 _MISFIT = "failed to create typed patch object"
 """How the server says, with status 500, that an applied manifest doesn't fit its kind's schema."""
 _NEVER_READ = "storage is (re)initializing: "
@@ -317,14 +332,17 @@ def error_of(
     reason = str(status.get("reason") or "")
     details = status.get("details") or {}
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(code) or (ServerError if code >= 500 else ApiError)
-    if str(status.get("message") or "").startswith(_MISFIT):
+    message = str(status.get("message") or "")
+    if message.startswith(_MISFIT):
         kind = Invalid
-    if str(status.get("message") or "").startswith(_NEVER_READ):
+    if message.startswith(_NEVER_READ):
         kind = ServerError
+    if message.startswith(_OF_WEBHOOK) and kind in _NEVER_A_WEBHOOKS:
+        kind = ApiError
     if retry_after_s is None and details.get("retryAfterSeconds"):
         retry_after_s = float(details["retryAfterSeconds"])
     return kind(
-        str(status.get("message") or "") or f"the server gave no reason for refusing {request or 'the request'}",
+        message or f"the server gave no reason for refusing {request or 'the request'}",
         status=code,
         reason=reason,
         causes=tuple(_cause(cause) for cause in details.get("causes") or ()),

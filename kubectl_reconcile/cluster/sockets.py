@@ -21,7 +21,8 @@ from aiohttp.connector import AddrInfoType
 from kubectl_reconcile.cluster.access.route import Route
 from kubectl_reconcile.cluster.errors import GivenUp
 
-_CONNECTIONS = 64
+_CONNECTIONS = 192
+"""As many as are under way at a time, late ones among them, and as many for reading."""
 _READ_BUFFER = 2**20
 _TLS_BUFFER = 32 * 1024
 _IDLE_S = 55.0

@@ -270,9 +270,9 @@ class Transport:
                 return response, session
             async with session.bound(), self._translated():
                 error = _refusal(request, response, await response.read(), route.server)
-            if response.status == 403 and await self._readiness.is_starting():
+            if response.status == 403 and not error.is_of_webhook and await self._readiness.is_starting():
                 raise _starting(error, route.server) from error
-            if response.status != 401 or renewed or along or not await self._renew(route):
+            if not isinstance(error, Unauthorized) or renewed or along or not await self._renew(route):
                 raise _with_expiry(error, route)
             renewed = True
 

@@ -33,6 +33,7 @@ from kubectl_reconcile.core.records import Guarded
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.running.process import BIG_FILE
 
 
 class Credentials(Guarded, frozen=True):
@@ -279,6 +280,9 @@ def _configuration(repository: Repository, private: Path, *, partial: bool) -> d
         "http.lowSpeedLimit": "1",
         "http.lowSpeedTime": str(_SILENCE_S),
         "fetch.unpackLimit": "1",  # what is fetched stays a pack, however small: packs are what is counted of a clone
+        "core.bigFileThreshold": BIG_FILE,
+        "core.deltaBaseCacheLimit": "8m",
+        "pack.threads": "1",
         "gc.autoDetach": "false",  # what git tidies up it does within its limits, its time and its process group
         "maintenance.autoDetach": "false",
     }

@@ -26,7 +26,7 @@ from kubectl_reconcile.web.asking import Door, VerbDocuments
 from kubectl_reconcile.web.errors import Refused, refused
 from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, asker, guarded, with_headers
 from kubectl_reconcile.web.rate_limit import RateLimit
-from kubectl_reconcile.web.slots import RequestSlots
+from kubectl_reconcile.web.slots import LATE, RequestSlots
 from kubectl_reconcile.web.spelling import as_json
 
 _PLANS_AT_ONCE = _LOOKS_AT_ONCE = 2
@@ -93,7 +93,7 @@ class _Api:
     def __init__(self, documents: VerbDocuments) -> None:
         self.documents = documents
         self.begun: dict[asyncio.Task[str], str] = {}
-        self.threads = ThreadPoolExecutor(_PLANS_AT_ONCE + _LOOKS_AT_ONCE, "page")
+        self.threads = ThreadPoolExecutor(_PLANS_AT_ONCE + _LOOKS_AT_ONCE + 2 * LATE.late_in_all, "page")
         self.streams = stream.Streams()
         self.busy = RequestSlots(self.threads, _LOOKS_AT_ONCE)
         self.planning = RequestSlots(self.threads, _PLANS_AT_ONCE)

@@ -1,7 +1,8 @@
 """Slots for requests that take long: so many are answered at a time, of everybody together and of each person.
 
 A guest has one slot at a time, ServiceAccounts of a namespace one together, so that nobody holds up all others; whoever has the page for themselves may take all. Somebody's own
-requests wait for one another first, and only the next of them waits beside others, in the order in which they came. Nobody waits forever.
+requests wait for one another first, and people are served in turns (``core.fair``). Nobody waits forever. A request that takes longer than a
+moment, as where a Git server hangs, gives its slot to others and goes on: its person gets no other meanwhile.
 
 What a request has done in threads is done in threads of the page. The slot is free once these have ended, and not when the browser goes.
 """
@@ -12,8 +13,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from weakref import WeakValueDictionary
+from typing import Final
 
+from msgspec import Struct
+
+from kubectl_reconcile.core.fair.shares import Limits, Shares
+from kubectl_reconcile.core.fair.turns import Turns
+from kubectl_reconcile.source.running.places import TENANT
 from kubectl_reconcile.source.running.threads import ERRAND, Errand
 from kubectl_reconcile.web.asking import Asker
 from kubectl_reconcile.web.errors import Refused
@@ -22,13 +28,27 @@ WAIT_S = 60.0
 """How long somebody waits for a slot, in seconds."""
 
 
+MOMENT_S = 2.0
+"""After how long a request is late, in seconds."""
+LATE: Final = Limits(late=1, late_in_all=24)
+"""How many requests of one person may be late, and how many altogether."""
+
+
+class _Slot(Struct, eq=False):
+    """A request that has a slot, or waits for one until it *begins*."""
+
+    tenant: str
+    begins: asyncio.Future[None]
+    is_late: bool = False
+
+
 class RequestSlots:
-    """Slots, *at_once* in all, for requests whose work runs in *threads*."""
+    """Slots, *at_once* in all besides those of late requests, for requests whose work runs in *threads*."""
 
     def __init__(self, threads: Executor, at_once: int) -> None:
         self._threads, self._at_once = threads, at_once
-        self._all = asyncio.Semaphore(at_once)
-        self._of_one: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._shares = Shares(LATE)
+        self._waiting: Turns[_Slot] = Turns()
 
     @asynccontextmanager
     async def one(self, who: Asker) -> AsyncIterator[None]:
@@ -37,37 +57,58 @@ class RequestSlots:
         Raises:
             Refused: none got free for a while.
         """
-        own = self._own(who)
-        try:
-            async with asyncio.timeout(WAIT_S):
-                await self._take(own)
-        except TimeoutError:
-            hint = "wait until the earlier requests are answered, and try again"
-            raise Refused(503, "too many requests are running", hint) from None
+        slot = await self._taken(who.tenant if who.guest else "")
+        alarm = asyncio.get_running_loop().call_later(MOMENT_S, self._outstay, slot)
         errand = Errand(self._threads)
-        before = ERRAND.set(errand)
+        before, tenant = ERRAND.set(errand), TENANT.set(f"page/{slot.tenant}" if slot.tenant else "")
         try:
             yield
         finally:
             ERRAND.reset(before)
-            errand.when_over(lambda: self._give_back(own))
+            TENANT.reset(tenant)
+            errand.when_over(lambda: self._give_back(slot, alarm))
 
-    def _own(self, who: Asker) -> asyncio.Semaphore:
-        """Return the slots of one person, by the name that the cluster knows them by; those of a namespace for its ServiceAccounts."""
-        found = self._of_one.get(who.tenant)
-        if found is None:
-            found = asyncio.Semaphore(1 if who.guest else self._at_once)
-            self._of_one[who.tenant] = found
-        return found
+    async def _taken(self, tenant: str) -> _Slot:
+        """Wait for a slot, and return it.
 
-    async def _take(self, own: asyncio.Semaphore) -> None:
-        await own.acquire()
+        Raises:
+            Refused: none got free for a while.
+        """
+        slot = _Slot(tenant, asyncio.get_running_loop().create_future())
+        waiting = self._waiting.add(slot, tenant)
+        self._hand_on()
         try:
-            await self._all.acquire()
+            if not slot.begins.done():
+                async with asyncio.timeout(WAIT_S):
+                    await slot.begins
+        except TimeoutError:
+            self._waiting.withdraw(waiting)
+            hint = "wait until the earlier requests are answered, and try again"
+            raise Refused(503, "too many requests are running", hint) from None
         except asyncio.CancelledError:
-            own.release()
+            self._waiting.withdraw(waiting)
+            if not slot.begins.cancelled():
+                self._give_back(slot)
             raise
+        return slot
 
-    def _give_back(self, own: asyncio.Semaphore) -> None:
-        self._all.release()
-        own.release()
+    def _may(self, tenant: str) -> bool:
+        """Tell whether somebody may have a slot: one of a guest, by the name that the cluster knows them by, or of a namespace's ServiceAccounts."""
+        return not (tenant and self._shares.has(tenant)) and self._shares.has_place(tenant, self._at_once)
+
+    def _hand_on(self) -> None:
+        while (slot := self._waiting.next(self._may)) is not None:
+            if not slot.begins.done():
+                self._shares.take(slot.tenant)
+                slot.begins.set_result(None)
+
+    def _outstay(self, slot: _Slot) -> None:
+        if self._shares.outstay(slot.tenant):
+            slot.is_late = True
+            self._hand_on()
+
+    def _give_back(self, slot: _Slot, alarm: asyncio.TimerHandle | None = None) -> None:
+        if alarm is not None:
+            alarm.cancel()
+        self._shares.give_back(slot.tenant, was_late=slot.is_late)
+        self._hand_on()

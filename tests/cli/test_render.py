@@ -19,8 +19,9 @@ from kubectl_reconcile.cli.output.terminal import Span, Terminal, Tone, clean, i
 from kubectl_reconcile.core.health.verdict import failed
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
+from kubectl_reconcile.core.planning.hold import Hold, approval_of
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
-from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, Unhealthy, approval_of, fingerprint
+from kubectl_reconcile.core.planning.plan import Op, Plan, Unhealthy, fingerprint
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
 from tests import yaml_text
 from tests.core.planning.changes import a_change

@@ -55,6 +55,16 @@ async def test_accounts_of_a_namespace_have_one_slot_together(two, impatient):
             pass
 
 
+async def test_two_people_whose_requests_take_long_leave_the_slots_to_others(two, monkeypatch):
+    monkeypatch.setattr(slots, "MOMENT_S", 0.01)
+    async with AsyncExitStack() as held, asyncio.timeout(60):
+        for name in ("alice", "bob", "carol", "dave"):
+            await held.enter_async_context(two.one(guest(name)))
+        monkeypatch.setattr(slots, "WAIT_S", 0.0)
+        with pytest.raises(Refused):
+            await held.enter_async_context(two.one(guest("alice")))
+
+
 async def test_who_has_the_page_for_themselves_has_all_slots(two, impatient):
     me = Asker(None, None, None)
     async with two.one(me), two.one(me):

@@ -11,6 +11,7 @@ import functools
 import re
 
 import click
+from msgspec.structs import replace
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output import render
@@ -20,7 +21,8 @@ from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
 from kubectl_reconcile.core.module.action_journal import approving
-from kubectl_reconcile.core.planning.plan import NEW_REVISION, Plan
+from kubectl_reconcile.core.planning.hold import NEW_REVISION
+from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.apply import dry_run
@@ -50,6 +52,7 @@ async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, co
         plan = await dry_run.confirm(
             session.client, await reconcile.plan(session, target), target.sync, along=gather.lister(session)
         )
+        plan = replace(plan, holds=plan.waiting)
         if not plan.holds:
             out.write([line("nothing is held", Tone.GOOD)])
             return ExitStatus.OK

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from kubectl_reconcile.core.objects import ObjectRef, Problem, place_of
 from kubectl_reconcile.core.phrases import first_few
-from kubectl_reconcile.core.planning.plan import Change, Hold
+from kubectl_reconcile.core.planning.hold import Hold
+from kubectl_reconcile.core.planning.plan import Change
 
 T = TypeVar("T")
 
@@ -78,6 +79,13 @@ def of_refusals(refusals: Iterable[Refusal]) -> list[str]:
 def of_hold(hold: Hold) -> str:
     """Return why something waits, and what."""
     return f"{hold.message}: {listed([str(ref) for ref in hold.refs])}"
+
+
+def of_strangers(hold: Hold) -> str:
+    """Return that something only says of itself that it is a member, and what may be done about it."""
+    which = listed([str(ref) for ref in hold.refs])
+    advice = "take the label off; or kubectl reconcile approve deletes them"
+    return f"marked as members, and left alone: {hold.message}: {which} (hint: {advice})"
 
 
 def listed(names: Sequence[str]) -> str:

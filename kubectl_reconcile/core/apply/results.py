@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, warnings_among
-from kubectl_reconcile.core.planning.plan import NEW_REVISION, Change, Op, Plan
+from kubectl_reconcile.core.planning.hold import NEW_REVISION
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
 
 
@@ -110,9 +111,12 @@ def report_of(made: Plan, results: Iterable[Result], *, stopped: bool = False) -
     reason = _reason_of(made, failed, stopped=stopped)
     warnings = causes.of_problems(warnings_among(made.problems))
     warnings += [f"not deleted: {sentence}" for sentence in causes.of_refusals(left)]
+    strangers = made.marked.strangers
+    warnings += [causes.of_strangers(strangers)] if strangers is not None else []
     return Report(
         reason, _sentence(reason, made, counts, faults), made.revision, counts, faults,
         warnings=warnings, undeletable=[str(each.ref) for each in left],
+        unasked=[str(ref) for ref in strangers.refs] if strangers is not None else (),
     )  # fmt: skip
 
 

@@ -4,12 +4,14 @@ Vocabulary: a Sync's *gate* opens for a new revision or spec once all that ``spe
 that. A Sync that waits for health is ready only once its members are, and these may be Syncs; a Sync that is another's
 member becomes what it is to be only after that one's gate has opened.
 
-Pure: it is informed of Syncs as they come and go.
+A Sync is another's member where that one's source asks for it, and it carries the other's mark: either alone anybody can write.
+
+Pure: it is informed of Syncs as they come and go, and of what their sources ask for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import pairwise
 from typing import TypeAlias, TypeVar
@@ -33,7 +35,7 @@ _Step: TypeAlias = tuple[_Moment, ObjectRef]
 
 
 class _Known(Struct, frozen=True):
-    """What of a Sync decides who waits for whom; *above* is the set whose member it is."""
+    """What of a Sync decides who waits for whom; *above* is the set whose member it says it is."""
 
     depends_on: tuple[ObjectRef, ...]
     waits_for_health: bool
@@ -46,7 +48,7 @@ class DependencyGraph(Struct):
 
     _known: dict[ObjectRef, _Known] = field(default_factory=dict)
     _by_set: dict[str, ObjectRef] = field(default_factory=dict)
-    _members: dict[str, set[ObjectRef]] = field(default_factory=dict)
+    _asked: dict[ObjectRef, frozenset[ObjectRef]] = field(default_factory=dict)
     _waiting: dict[ObjectRef, set[ObjectRef]] = field(default_factory=dict)
 
     def came(self, live: Manifest) -> None:
@@ -61,8 +63,6 @@ class DependencyGraph(Struct):
         names = tuple(each.ref for each in sync.depends_on)
         self._known[ref] = _Known(names, sync.waits_for_health, set_id_of(sync), above)
         self._by_set[set_id_of(sync)] = ref
-        if above:
-            self._members.setdefault(above, set()).add(ref)
         for each in names:
             self._waiting.setdefault(each, set()).add(ref)
 
@@ -72,9 +72,15 @@ class DependencyGraph(Struct):
         if known is None:
             return
         self._by_set.pop(known.set_id, None)
-        _discard(self._members, known.above, ref)
         for each in known.depends_on:
             _discard(self._waiting, each, ref)
+
+    def asks_for(self, ref: ObjectRef, syncs: Iterable[ObjectRef]) -> None:
+        """Note for which other Syncs the source of one asks; for none where it isn't followed any more."""
+        if found := frozenset(syncs):
+            self._asked[ref] = found
+        else:
+            self._asked.pop(ref, None)
 
     def waiting_for(self, ref: ObjectRef) -> list[ObjectRef]:
         """Return the Syncs that depend on *ref*."""
@@ -104,11 +110,20 @@ class DependencyGraph(Struct):
         if moment is _Moment.READY:
             yield (_Moment.GATE, ref)
             if known.waits_for_health:
-                yield from ((_Moment.READY, each) for each in sorted(self._members.get(known.set_id, ())))
+                yield from (
+                    (_Moment.READY, each) for each in sorted(self._asked.get(ref, ())) if self._is_member(each, ref)
+                )
             return
         yield from ((_Moment.READY, each) for each in known.depends_on)
-        if (above := self._by_set.get(known.above)) is not None:
+        above = self._by_set.get(known.above)
+        if above is not None and self._is_member(ref, above):
             yield (_Moment.GATE, above)
+
+    def _is_member(self, ref: ObjectRef, above: ObjectRef) -> bool:
+        """Tell whether a Sync is a member of the one *above*, which asks for it."""
+        known, parent = self._known.get(ref), self._known.get(above)
+        is_marked = known is not None and parent is not None and known.above == parent.set_id
+        return is_marked and ref in self._asked.get(above, ())
 
     @staticmethod
     def _told(start: _Step, last: _Step, came_from: dict[_Step, _Step]) -> str:

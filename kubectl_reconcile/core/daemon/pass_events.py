@@ -105,7 +105,13 @@ class NamespaceCame(Struct, frozen=True):
 
 
 class RightsChanged(Struct, frozen=True):
-    """Accounts, roles or bindings were written or went."""
+    """Accounts, roles or bindings changed what *accounts* may do, by the names that the server gives them; None where these aren't known."""
+
+    accounts: frozenset[str] | None = None
+
+    def concerns(self, account: str) -> bool:
+        """Tell whether it may have changed what *account* may do."""
+        return self.accounts is None or account in self.accounts
 
 
 class AnnotationRenamed(Struct, frozen=True):

@@ -12,11 +12,14 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.daemon.drift import Drift
+from kubectl_reconcile.core.daemon.drift import Drift, deleted_in
 from kubectl_reconcile.core.daemon.source_state import SourceState
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
+
+RIGHTS_S: Final = 30.0
+"""How often news of rights have a Sync try again what was refused, at most, in seconds: anybody may make accounts and roles somewhere."""
 
 
 class PassPhase(StrEnum):
@@ -32,6 +35,13 @@ class PassPhase(StrEnum):
     """What changed in the cluster is planned and written."""
 
 
+class RightsLack(Struct, frozen=True):
+    """Whether something *is_denied* for want of rights, and *from_s* when on news of rights are a reason to try again."""
+
+    is_denied: bool = False
+    from_s: float = 0.0
+
+
 class InvariantError(AssertionError):
     """A state that can't be; the message says why."""
 
@@ -42,7 +52,7 @@ class PassState(Struct, frozen=True):
     *is_due* tells that the set is, from *retry_s* on. *members* are those that a file explains; *dirty* ones changed in the
     cluster, *under_way* ones are being looked at. *drift* is what is left alone. *settled* is what the last pass over the set
     found if all was well and nothing but members can have changed since; *told* the reason told last. *missing* are
-    namespaces in which objects were refused, for want of them if they come only later. *is_gated* tells that a new revision or
+    namespaces in which objects were refused, for want of them if they come only later; *rights* tells whether something was for want of rights. *is_gated* tells that a new revision or
     spec hasn't been let through by what the Sync depends on.
     """
 
@@ -59,7 +69,12 @@ class PassState(Struct, frozen=True):
     settled: Report | None = None
     told: ConditionReason | None = None
     missing: frozenset[str] = frozenset()
+    rights: RightsLack = field(default_factory=RightsLack)
     is_gated: bool = True
+
+    def telling(self, report: Report) -> PassState:
+        """Return the state in which this is told."""
+        return replace(self, told=report.reason, rights=replace(self.rights, is_denied=report.is_of_rights))
 
     def validate(self) -> None:
         """Return if the state can be.
@@ -72,9 +87,22 @@ class PassState(Struct, frozen=True):
             raise InvariantError(f"{'; '.join(broken)}: {self}")
 
 
+def is_at_rest(state: PassState) -> bool:
+    """Tell whether a turn would do nothing but ask the source, however late it came."""
+    is_idle = state.phase is PassPhase.IDLE and not (state.is_due or state.is_asked or state.is_gated or state.dirty)
+    source, looks_for_deleted = state.source, bool(deleted_in(state.drift))
+    return (
+        is_idle
+        and not looks_for_deleted
+        and state.sync is not None
+        and source.is_open
+        and not (source.is_reading or source.is_awaited)
+    )
+
+
 _INVARIANTS: Final[Mapping[str, Callable[[PassState], bool]]] = {
     "of a Sync that isn't followed something is known": lambda state: (
-        state.sync is not None or replace(state, told=None) == PassState()
+        state.sync is not None or replace(state, told=None, rights=RightsLack()) == PassState()
     ),
     "somebody asked, and nothing is under way": lambda state: not state.is_asked or state.phase is not PassPhase.IDLE,
     "objects are under way in no pass over objects": lambda state: (

@@ -39,7 +39,7 @@ any        Pushed, SourceMoved          the source is due; LookAgain            
 any        KindsChanged                 the set is due at once; LookAgain                   same
 any        Resumed, Approved            the same                                            same
 any        NamespaceCame, if missed     the set is due at once; LookAgain                   same
-any        RightsChanged, if refused    source and set are due at once; LookAgain           same
+any        RightsChanged, if refused    source and set are due, once in half a minute        same
 any        DependencyChanged, if gated  LookAgain                                           same
 any        RetryScheduled               the source, or the set, is due then                 same
 any        a result nobody waits for    nothing: it is of a pass that was forgotten         same
@@ -67,7 +67,14 @@ from kubectl_reconcile.core.daemon.drift import (
     with_drift,
     without_drift,
 )
-from kubectl_reconcile.core.daemon.pass_phase import InvariantError, PassPhase, PassState
+from kubectl_reconcile.core.daemon.pass_phase import (
+    RIGHTS_S,
+    InvariantError,
+    PassPhase,
+    PassState,
+    RightsLack,
+    is_at_rest,
+)
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
 from kubectl_reconcile.core.resources.status import ConditionReason, Counts, Report
 from kubectl_reconcile.core.resources.sync import DriftPolicy, Sync
@@ -79,9 +86,6 @@ SOON_S = 0.05
 
 _SHORTEST_CAP_S = 5.0
 _NO_DRIFT: Final[Drift] = {}
-_REFUSED = {ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE, ConditionReason.PROBLEMS}
-"""How passes end of which something may have been refused for want of rights; what a chart looks up is a problem then."""
-
 
 Step: TypeAlias = tuple[PassState, tuple[on.Instruction, ...]]
 
@@ -129,7 +133,7 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
             return _objects_changed(state, event), ()
         case on.SpecInvalid():
             report = Report(ConditionReason.INVALID, event.message)
-            return replace(state, told=report.reason), (on.Tell(report, on.Scope.SYNC),)
+            return state.telling(report), (on.Tell(report, on.Scope.SYNC),)
         case on.Forgotten():
             return PassState(), ()
         case on.Pushed():
@@ -146,30 +150,27 @@ def step(state: PassState, event: on.Event, now_s: float) -> Step:  # noqa: C901
         case on.NamespaceCame():
             return _due_now(state, Priority.PUSH) if event.name in state.missing else (state, ())
         case on.RightsChanged():
-            source = replace(state.source, due_s=0.0)
-            return _due_now(replace(state, source=source), Priority.PUSH) if state.told in _REFUSED else (state, ())
+            return _rights_changed(state, event, now_s)
         case on.DependencyChanged():
             awaited = [each.ref for each in state.sync.depends_on] if state.sync and state.is_gated else []
             return state, (on.LookAgain(Priority.PUSH),) * (event.ref in awaited)
-
-
-def is_at_rest(state: PassState) -> bool:
-    """Tell whether a turn would do nothing but ask the source, however late it came."""
-    is_idle = state.phase is PassPhase.IDLE and not (state.is_due or state.is_asked or state.is_gated or state.dirty)
-    source, looks_for_deleted = state.source, bool(deleted_in(state.drift))
-    return (
-        is_idle
-        and not looks_for_deleted
-        and state.sync is not None
-        and source.is_open
-        and not (source.is_reading or source.is_awaited)
-    )
 
 
 def _source_current(state: PassState, now_s: float) -> Step:
     interval_s = _interval_s(_sync(state))
     source = state.source.answered(now_s, interval_s, state.source.verification)
     return replace(state, source=source), (on.LookAgain(Priority.POLL, max(source.due_s - now_s, SOON_S)),)
+
+
+def _rights_changed(state: PassState, event: on.RightsChanged, now_s: float) -> Step:
+    """Have what was refused for want of rights tried again; where that was done lately, only a while after."""
+    if not state.rights.is_denied or state.sync is None or not event.concerns(state.sync.account):
+        return state, ()
+    if (at_s := state.rights.from_s) > now_s:
+        later = replace(state, source=replace(state.source, due_s=min(state.source.due_s, at_s)), retry_s=at_s)
+        return _due(later), (on.LookAgain(Priority.PUSH, at_s - now_s + SOON_S),)
+    source = replace(state.source, due_s=0.0)
+    return _due_now(replace(state, source=source, rights=RightsLack(True, now_s + RIGHTS_S)), Priority.PUSH)
 
 
 # --- a turn -------------------------------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def _source_failed(state: PassState, event: on.SourceFailed, now_s: float) -> St
     sync, is_stale = _sync(state), state.source.is_stale
     reason = ConditionReason.UNVERIFIED if event.verification else event.reason
     report = Report(reason, event.message, verification=event.verification)
-    state = replace(state, source=state.source.failed(now_s), told=report.reason)
+    state = replace(state, source=state.source.failed(now_s)).telling(report)
     told = on.Tell(report, on.Scope.SOURCE, _answered(state))
     cap_s = max(_interval_s(sync), _SHORTEST_CAP_S)
     retry = on.Retry(on.Scope.SOURCE, Priority.POLL, cap_s, event.message)
@@ -266,7 +267,7 @@ def _waiting(state: PassState, facts: on.ClusterFacts) -> Step:
     """Tell what is waited for; what was let through before is kept up meanwhile."""
     report = Report(ConditionReason.CYCLE if facts.cycle else ConditionReason.WAITING, facts.cycle or facts.waits)
     told = on.Tell(report, on.Scope.SYNC, _answered(state))
-    state = replace(_due(state), told=report.reason, is_asked=False)
+    state = replace(_due(state).telling(report), is_asked=False)
     if facts.has_earlier:
         return replace(state, phase=PassPhase.ON_SET, dirty=frozenset()), (told, on.PlanSet(is_earlier=True))
     state, instructions = _objects(state, facts)
@@ -277,7 +278,7 @@ def _members_checked(state: PassState, event: on.MembersChecked) -> Step:
     if state.settled is None or not event.are_there:
         return _set(state)
     answer = on.Tell(state.settled, on.Scope.SYNC, _answered(state))
-    return _idle(state, told=state.settled.reason), (answer,)
+    return _idle(state.telling(state.settled)), (answer,)
 
 
 # --- a pass over the set ------------------------------------------------------------------------------------------------
@@ -313,7 +314,7 @@ def _set_applied(state: PassState, event: on.Applied) -> Step:
         return _idle(_due(state), missing=event.missing_namespaces), ()
     report = _signed(state, with_drift(event.report, sync.drift, state.drift))
     told = on.Tell(report, on.Scope.SET, _answered(state))
-    state = _idle(state, told=report.reason, missing=event.missing_namespaces)
+    state = _idle(state.telling(report), missing=event.missing_namespaces)
     if report.reason in {ConditionReason.FAILED, ConditionReason.PROBLEMS}:
         return _due(state), (told, _retry(sync))
     if report.reason is ConditionReason.SYNCED and sync.drift is DriftPolicy.CORRECT and not state.is_due:
@@ -360,7 +361,7 @@ def _objects_applied(state: PassState, event: on.Applied) -> Step:
         sentence = f"{(total := len(state.members))} object{'' if total == 1 else 's'} in sync"
         found = Report(ConditionReason.SYNCED, sentence, event.report.revision, Counts(total))
         report = _signed(state, with_drift(found, sync.drift, state.drift))
-        state = replace(state, told=report.reason)
+        state = state.telling(report)
         instructions.append(on.Tell(report, on.Scope.OBJECTS))
     if event.has_failed:
         state = _due(state)
@@ -393,7 +394,7 @@ def _failed(state: PassState, event: on.PassFailed) -> Step:
     retry = on.Retry(on.Scope.BROKEN_OFF, Priority.RESYNC, RETRY_CAP_S, event.message)
     state = _unfinished(state)
     state = _due(state) if state.sync else state  # only a pass over the set tells that all is well again
-    return replace(state, told=report.reason), (retry, on.Tell(report, on.Scope.BROKEN_OFF, answers))
+    return state.telling(report), (retry, on.Tell(report, on.Scope.BROKEN_OFF, answers))
 
 
 def _unfinished(state: PassState) -> PassState:

@@ -24,3 +24,8 @@ class Priority(IntEnum):
     """Its time has come."""
     RESYNC = 4
     """Just to be sure."""
+
+    @property
+    def urgency(self) -> int:
+        """How many others that came before something it may pass, if it is looked at for this reason."""
+        return 10_000 * (Priority.RESYNC - self)

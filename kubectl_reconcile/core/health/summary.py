@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -306,6 +306,10 @@ class HealthTally(Struct):
             return ailment
         why = f"{ailment.why}; {cause}" if ailment.why else cause
         return Ailment(ailment.ref, ailment.status, why[:_SENTENCE], ailment.since)
+
+    def refs(self) -> Collection[ObjectRef]:
+        """Return which objects are counted."""
+        return self._verdicts.keys()
 
     def __len__(self) -> int:
         return len(self._verdicts)

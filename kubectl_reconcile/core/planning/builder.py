@@ -26,6 +26,7 @@ from kubectl_reconcile.core.objects import (
     labels_of,
 )
 from kubectl_reconcile.core.planning.endings.cascade import Listing
+from kubectl_reconcile.core.planning.hold import Hold, Marked, hash_of
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import Kind, Phase
 from kubectl_reconcile.core.planning.order import BACKENDS, Key, Place, Stage, Steps, is_behind, key_of, services_of
@@ -33,7 +34,6 @@ from kubectl_reconcile.core.planning.plan import (
     Change,
     Contention,
     Gate,
-    Hold,
     Op,
     Outcomes,
     Plan,
@@ -41,7 +41,6 @@ from kubectl_reconcile.core.planning.plan import (
     Schedule,
     StatusWrite,
     Unobserved,
-    hash_of,
     set_id_of,
 )
 from kubectl_reconcile.core.planning.snapshot import Stored, members_in
@@ -324,7 +323,9 @@ class PlanBuilder(Struct):
         change = Change(ref, Op.DELETE, self._kind_of(ref), before=manifest, provenance=provenance, gate=gate)
         self.add(change, below, deleting=True)
 
-    def finish(self, holds: Sequence[Hold] = (), members: int = 0, lacking: frozenset[Listing] = frozenset()) -> Plan:
+    def finish(
+        self, holds: Sequence[Hold] = (), marked: Marked | None = None, lacking: frozenset[Listing] = frozenset()
+    ) -> Plan:
         """Return the plan. *lacking* is what must be listed before it is all known."""
         inputs = self.inputs
         self._wait_for_backends()
@@ -341,7 +342,7 @@ class PlanBuilder(Struct):
             changes=changes,
             problems=tuple(dict.fromkeys(self.problems)),
             holds=(*self.ends.holds, *holds),
-            members=members,
+            marked=marked or Marked(),
             lacking=lacking | self.ends.lacking,
             outcomes=self.outcomes.total(inputs.modules.observed),
             schedule=self._schedule(changes, steps.barriers),

@@ -58,12 +58,14 @@ class Lookups(Struct, frozen=True):
     """What was asked of the cluster because a first plan called for it.
 
     *unreadable* says why an object can't be looked at, so that nobody knows whether it exists; *listed* shows what goes
-    along with deletions. *gone* are Syncs that objects are to move from and that aren't there any more.
+    along with deletions. *gone* are Syncs that objects are to move from and that aren't there any more. *strangers* carry the mark of a
+    member, and no revision that was applied is known to have asked for them, though those that would have to are.
     """
 
     unreadable: Mapping[ObjectRef, str] = field(default_factory=dict)
     listed: Mapping[Listing, Listed] = field(default_factory=dict)
     gone: frozenset[ObjectRef] = frozenset()
+    strangers: frozenset[ObjectRef] = frozenset()
 
 
 class Coverage(Struct, frozen=True):

@@ -38,8 +38,9 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.arrangement import DesiredMember, arrange, problem
 from kubectl_reconcile.core.planning.builder import BEING_DELETED, PlanBuilder, is_going, unreadable
+from kubectl_reconcile.core.planning.hold import hash_of
 from kubectl_reconcile.core.planning.kinds import CRD, PRECIOUS, Kind, kinds_of_crd
-from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance, hash_of
+from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance
 from kubectl_reconcile.core.rendering.holding import applied, drawn_now, mixtures
 from kubectl_reconcile.core.resources import applyset
 

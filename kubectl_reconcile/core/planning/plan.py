@@ -31,6 +31,7 @@ from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, Manifest, ObjectRef, Problem, errors_among
 from kubectl_reconcile.core.planning.endings.cascade import Listing
+from kubectl_reconcile.core.planning.hold import Hold, Marked, approval_of_all
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.redaction import redacted, without, without_values
 from kubectl_reconcile.core.rendering.unstable import hidden
@@ -196,25 +197,6 @@ class Change(Struct, frozen=True):
         return replace(self, provenance=replace(self.provenance, **changed))
 
 
-NEW_REVISION: Final = "NewRevision"
-"""The reason of a hold of all that a new revision changes, whatever that is by the time: its approval names the revision alone."""
-
-
-class Hold(Struct, frozen=True):
-    """Deletions, replacements and updates that wait for a person; *along* is what would go with them, *asked* what of that Git still asks for.
-
-    An approval names *refs* alone, with the *states* that tell these very objects from later ones: who else may see what goes along depends
-    on who looks.
-    """
-
-    reason: str
-    message: str
-    refs: tuple[ObjectRef, ...]
-    along: tuple[ObjectRef, ...] = ()
-    asked: tuple[ObjectRef, ...] = ()
-    states: tuple[str, ...] = ()
-
-
 class StatusWrite(Struct, frozen=True):
     """The status, as an apply body, that a module gives its CR, judged by *version*; *is_first*: there is none to go on from."""
 
@@ -302,8 +284,7 @@ class _Changes(tuple[Change, ...]):  # noqa: SLOT001 - what is looked for once h
 class Plan(Struct, frozen=True):
     """Everything that one sync would do, in apply order.
 
-    *verdicts* are the objects found unchanged, to be handed to the next build. *members* counts what the set holds
-    now. *confirmed* tells that the server has tried every change. *settled* are the contentions of which nothing is
+    *verdicts* are the objects found unchanged, to be handed to the next build. *marked* tells what says that it is of the set. *confirmed* tells that the server has tried every change. *settled* are the contentions of which nothing is
     left: the fields are as they should be. *partial* tells that a person chose some of the changes, and that there
     may be others. *lacking* must be listed, and the plan built once more, before it is known what deletions take along.
     *unhealthy* are objects that aren't well before the sync, in previews alone.
@@ -314,7 +295,7 @@ class Plan(Struct, frozen=True):
     changes: tuple[Change, ...]
     problems: tuple[Problem, ...] = ()
     holds: tuple[Hold, ...] = ()
-    members: int = 0
+    marked: Marked = field(default_factory=Marked)
     outcomes: Outcomes = field(default_factory=Outcomes)
     schedule: Schedule = field(default_factory=Schedule)
     verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
@@ -333,6 +314,17 @@ class Plan(Struct, frozen=True):
     def approval(self) -> str:
         """What a person lets the held changes through by; covers what is held alone, so it stays true while others come and go."""
         return approval_of_all(self.holds)
+
+    @property
+    def waiting(self) -> tuple[Hold, ...]:
+        """All that a person may let through: what is held, and the deletion of strangers, which holds up nothing."""
+        strangers = self.marked.strangers
+        return self.holds if strangers is None else (*self.holds, strangers)
+
+    @property
+    def members(self) -> int:
+        """How many objects the set holds now."""
+        return self.marked.members
 
     def __post_init__(self) -> None:
         if not isinstance(self.changes, _Changes):
@@ -379,26 +371,6 @@ class Plan(Struct, frozen=True):
 def set_id_of(sync: Sync) -> str:
     """Return the id of the ApplySet whose parent is *sync*."""
     return applyset.applyset_id(sync.ref)
-
-
-def hash_of(text: str) -> str:
-    """Return a short digest for comparing, never for security."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def approval_of(refs: Iterable[ObjectRef], states: Sequence[str] = ()) -> str:
-    """Return what a person approves by: a digest of exactly these deletions, of objects in these *states*."""
-    return hash_of(json.dumps([*sorted(refs), *states]))
-
-
-def approval_of_all(holds: Iterable[Hold]) -> str:
-    """Return what lets all of *holds* through; empty where there are none."""
-    return ",".join(approval_of(hold.refs if hold.reason != NEW_REVISION else (), hold.states) for hold in holds)
-
-
-def is_approved(sync: Sync, refs: Iterable[ObjectRef], states: Sequence[str] = ()) -> bool:
-    """Tell whether a person let exactly these through."""
-    return bool(sync.approved_plan) and approval_of(refs, states) in sync.approved_plan.split(",")
 
 
 def plan_hash(sync: ObjectRef | None, revision: str, changes: Iterable[Change]) -> str:

@@ -48,7 +48,7 @@ def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | N
     pruning = prune.prune(builder, wanted)
     _finalize_previews(builder)
     _tell_of_emptiness(builder)
-    made = with_approval(inputs, builder.finish(pruning.holds, pruning.members, pruning.lacking))
+    made = with_approval(inputs, builder.finish(pruning.holds, pruning.marked, pruning.lacking))
     return made, difference.footing_of(builder, wanted) if inputs.whole else footing
 
 

@@ -5,6 +5,8 @@ Rules:
 - An object is deleted only if it carries our mark, was found in a complete list, and all files were readable and none asks
   for it. In doubt it stays. Where members were applied and can't be listed any more, that is told.
 - What carries our marks, though its managedFields were wiped so that nobody knows who wrote them, waits for a person.
+- A mark is a claim that anybody can make. What carries it and was never asked for by a revision that was applied is a *stranger*: it counts
+  nowhere, holds up nothing, and is deleted only where a person has said so of this very object.
 - Deletions beyond what the Sync allows, or of what holds other things, wait for a person. What a deletion takes along counts,
   and where nobody could count it, it waits.
 - What was written last goes first: deletions run through waves, phases and dependencies backwards.
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MemberOptions
@@ -28,10 +30,11 @@ from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bound_to_go, cascade_of_all
 from kubectl_reconcile.core.planning.endings.holds import Doom, asks, others_along
 from kubectl_reconcile.core.planning.endings.rewiring import going_beside, leave, overtake, part, rewired_by
+from kubectl_reconcile.core.planning.hold import Hold, Marked
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
 from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
-from kubectl_reconcile.core.planning.plan import Hold, Op, Plan
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.planning.snapshot import Stored, is_marked
 from kubectl_reconcile.core.resources import applyset
@@ -39,10 +42,10 @@ from kubectl_reconcile.core.resources.sync import SYNC, Sync
 
 
 class Pruning(Struct, frozen=True):
-    """What was decided: deletions that must wait, how many *members* there are, and what is *lacking* to know more."""
+    """What was decided: deletions that must wait, what says that it is a member, and what is *lacking* to know more."""
 
     holds: tuple[Hold, ...] = ()
-    members: int = 0
+    marked: Marked = field(default_factory=Marked)
     lacking: frozenset[Listing] = frozenset()
 
 
@@ -52,14 +55,19 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     if not (inputs.grouped and inputs.whole):
         return Pruning()
     members = builder.members()
+    left = _unasked(builder, members, wanted)
+    unasked = {each.ref: each.manifest() for each in left}
+    strangers = _strangers(builder, unasked)
+    members = [each for each in members if each.ref not in inputs.lookups.strangers]
+    found = Pruning(marked=Marked(len(members), unasked, strangers))
     if not inputs.sync.prune:
-        return Pruning(members=len(members))
+        return found
     builder.problems += _of_unseen(inputs)
-    unclear = _unclear_files(inputs)
-    asked, left = len(builder.standing.members) + len(wanted), _unasked(builder, members, wanted)
-    doomed = {each.ref: each for each in left if _may_go(builder, each, unclear)}
+    unclear, staying = _unclear_files(inputs), frozenset(strangers.refs if strangers else ())
+    asked = len(builder.standing.members) + len(wanted)
+    doomed = {each.ref: each for each in left if each.ref not in staying and _may_go(builder, each, unclear)}
     if not doomed:
-        return Pruning(members=len(members))
+        return found
     rewired = rewired_by(builder)
     bodies = {ref: each.manifest() for ref, each in doomed.items()}
     beside = going_beside(builder)
@@ -78,7 +86,7 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     _delete(builder, doomed, held, ends, now)
     part(builder, rewired)
     _refuse_in_what_goes(builder, doomed.keys() - held)
-    return Pruning(holds, len(members), frozenset(cascade.lacking))
+    return replace(found, holds=holds, lacking=frozenset(cascade.lacking))
 
 
 class WantedByGit(Struct, frozen=True):
@@ -110,10 +118,22 @@ def _unasked(builder: PlanBuilder, members: Sequence[Stored], wanted: Collection
     return [each for each in members if each.ref not in standing and each.ref not in wanted]
 
 
+def _strangers(builder: PlanBuilder, unasked: Mapping[ObjectRef, Manifest]) -> Hold | None:
+    """Return that the deletion of strangers waits for a person; None where there are none, or somebody has agreed to that of all of them."""
+    found = {ref: manifest for ref, manifest in unasked.items() if ref in builder.inputs.lookups.strangers}
+    ends = Doom(builder.inputs.sync, found, Cascade(), ())
+    if not found or ends.is_approved(found):
+        return None
+    return ends.hold("NeverAsked", "no revision that was applied is known to have asked for them", found)
+
+
 def remove_all(builder: PlanBuilder) -> None:
     """Plan the deletion of every member, as the deletion of their Sync asks for; nothing waits for consent."""
     unclear = _unclear_files(builder.inputs)
-    members = (each for each in builder.members() if not _waits_for_a_person(each.manifest()))
+    strangers = builder.inputs.lookups.strangers
+    members = (
+        each for each in builder.members() if each.ref not in strangers and not _waits_for_a_person(each.manifest())
+    )
     going = {each.ref: each for each in members if _may_go(builder, each, unclear)}
     _delete(builder, going, frozenset(), Doom(builder.inputs.sync, {}, Cascade(), ()), Cascade())
 
@@ -150,7 +170,8 @@ def _delete(
 ) -> None:
     """Plan the deletion of what is *doomed*, and of what goes along; of that, what doesn't go *now* is held."""
     places, first = _backwards(builder, doomed)
-    going = next((each.ref for each in builder.members() if _is_going_sync(each)), None)
+    strangers = builder.inputs.lookups.strangers
+    going = next((each.ref for each in builder.members() if each.ref not in strangers and _is_going_sync(each)), None)
     for ref, each in doomed.items():
         waits = f"the end of {going}" if going and ref.group_kind in RIGHTS else ""
         change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()), waits=waits)
@@ -291,5 +312,5 @@ def _hold_of_lost(ends: Doom, lost: Collection[ObjectRef]) -> Iterator[Hold]:
 def _extent(builder: PlanBuilder) -> int:
     """Return how many objects the set is, as deletions are counted: its members, and all that is known to go with them."""
     inputs = builder.inputs
-    members = {ObjectRef.of(body): body for body in (each.manifest() for each in builder.members())}
+    members = {each.ref: each.manifest() for each in builder.members() if each.ref not in inputs.lookups.strangers}
     return len(members) + len(cascade_of_all(members.values(), inputs.lookups.listed, inputs.live).taken)

@@ -16,9 +16,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MEMBER_NAMESPACES, SOURCE
 from kubectl_reconcile.core.objects import (
@@ -42,6 +43,11 @@ ID = "applyset.kubernetes.io/id"
 _TOOLING = "applyset.kubernetes.io/tooling"
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+_STATUS: Final = "contents"
+
+MOST_PLACES: Final = 200
+"""In so many namespaces members of one set are looked for: who may write a Sync may name any number of them."""
+_MOST_KINDS: Final = 500
 _MOST_OF_PLACES = 64 * 1024
 """So long a list of places is left out: all annotations of an object have 256 KiB."""
 
@@ -63,13 +69,15 @@ class Contents(Struct, frozen=True):
     """Kinds and namespaces that members of a set may have.
 
     *where* has the kinds that aren't in all of the *namespaces*, each with its own, and none for what is in no namespace. *is_detailed* is False where a parent that was written before says
-    nothing of that: then some of the namespaces may never have had members of some kinds.
+    nothing of that: then some of the namespaces may never have had members of some kinds. *hints* are those of the namespaces that annotations alone
+    tell, which whoever may write the parent may write.
     """
 
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
     where: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
     is_detailed: bool = True
+    hints: frozenset[str] = frozenset()
 
     def places_of(self, kind: GroupKind) -> frozenset[str]:
         """Return the namespaces in which members of *kind* may be."""
@@ -79,7 +87,9 @@ class Contents(Struct, frozen=True):
         kinds, namespaces = self.kinds | other.kinds, self.namespaces | other.namespaces
         places = {kind: self._has(kind) | other._has(kind) for kind in kinds}
         where = {kind: found for kind, found in places.items() if found != namespaces}
-        return Contents(kinds, namespaces, where, self.is_detailed and other.is_detailed)
+        sure = (self.namespaces - self.hints) | (other.namespaces - other.hints)
+        hints = (self.hints | other.hints) - sure
+        return Contents(kinds, namespaces, where, self.is_detailed and other.is_detailed, hints)
 
     def __le__(self, other: Contents) -> bool:
         is_within = self.kinds <= other.kinds and self.namespaces <= other.namespaces
@@ -100,17 +110,35 @@ class Contents(Struct, frozen=True):
 
     @classmethod
     def recorded(cls, parent: Manifest) -> Contents:
-        """Return what a live parent says of its members; malformed entries are passed over."""
-        noted = annotations_of(parent)
-        kinds = (entry.partition(".") for entry in _entries(noted.get(_KINDS, "")))
-        namespaces = set(_entries(noted.get(_NAMESPACES, "")))
-        if home := (parent.get("metadata") or {}).get("namespace"):
-            namespaces.add(home)
+        """Return what a live parent says of its members, by the KEP's annotations and by its status; malformed entries are passed over.
+
+        Of annotations no more is read than may be looked at: whoever may write the parent may write them.
+        """
+        noted, told = annotations_of(parent), cls.told(parent)
+        kinds = frozenset(map(_kind, _entries(noted.get(_KINDS, ""))[:_MOST_KINDS]))
+        listed = frozenset(_entries(noted.get(_NAMESPACES, ""))[:MOST_PLACES])
+        home = str((parent.get("metadata") or {}).get("namespace") or "")
+        namespaces = listed | ({home} - {""})
         where = dict(_places(noted.get(MEMBER_NAMESPACES, ""), namespaces))
         is_detailed = MEMBER_NAMESPACES in noted or len(namespaces) < 2
-        return cls(
-            frozenset(GroupKind(group, kind) for kind, _, group in kinds), frozenset(namespaces), where, is_detailed
-        )
+        found = cls(kinds, namespaces, where, is_detailed)
+        if not (told.kinds <= kinds and told.namespaces <= namespaces):
+            found |= told
+        return replace(found, hints=listed - told.namespaces)
+
+    @classmethod
+    def told(cls, parent: Manifest) -> Contents:
+        """Return what the status of a live parent says of its members, which nobody but a daemon writes, and where it is itself."""
+        contents = mapping_of(mapping_of(parent.get("status")).get(_STATUS))
+        kinds, namespaces = (contents.get(name) for name in ("groupKinds", "namespaces"))
+        home = str((parent.get("metadata") or {}).get("namespace") or "")
+        return cls(frozenset(map(_kind, _texts(kinds))), frozenset({*_texts(namespaces), home} - {""}))
+
+    def noted(self, status: Manifest, home: str) -> dict[str, Any]:
+        """Return a status of the parent in the namespace *home* that says this of its members, as far as there is room."""
+        kinds, namespaces = sorted(map(str, self.kinds)), sorted(self.namespaces - {home})
+        contents = {"groupKinds": kinds[:_MOST_KINDS], "namespaces": namespaces[:MOST_PLACES]}
+        return {**status, _STATUS: {name: texts for name, texts in contents.items() if texts}}
 
     def metadata(self, parent: ObjectRef, tooling: str) -> dict[str, Any]:
         """Return the labels and annotations that make *parent* the parent of a set with these contents.
@@ -157,6 +185,20 @@ def _places(text: str, known: Collection[str]) -> Iterator[tuple[GroupKind, froz
         found = frozenset(_entries(places)).intersection(known)
         if kind and sign and found:
             yield GroupKind(group, kind), found
+
+
+def places_beyond(parent: Manifest) -> int:
+    """Return how many namespaces the annotation of a live parent names beyond those that are read of it."""
+    return max(len(_entries(annotations_of(parent).get(_NAMESPACES, ""))) - MOST_PLACES, 0)
+
+
+def _kind(entry: str) -> GroupKind:
+    kind, _, group = entry.partition(".")
+    return GroupKind(group, kind)
+
+
+def _texts(listed: object) -> list[str]:
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list | tuple) else []
 
 
 def _entries(text: str) -> list[str]:

@@ -28,6 +28,7 @@ Pure: time is an argument.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -145,6 +146,8 @@ class Report(Struct, frozen=True):
     digest: str = ""
     undeletable: Sequence[str] = ()
     """Objects with the marks of members that nobody asks for and that the account may not delete."""
+    unasked: Sequence[str] = ()
+    """Objects with the marks of members that no revision is known to have asked for; they are left alone."""
     verification: Verification | None = None
     """Whose signature the revision has, or why a newer one isn't in force; None where nobody asks."""
     author: str = ""
@@ -171,11 +174,18 @@ class Report(Struct, frozen=True):
             return self.message
         return self.refusal if self.reason in _KEPT_UP else f"{self.refusal}; also: {self.message}"
 
+    @property
+    def is_of_rights(self) -> bool:
+        """Whether something was refused for want of rights, as far as the sentences tell."""
+        return any(_OF_RIGHTS.search(text) for text in (self.message, *self.problems))
+
     def lines(self) -> list[str]:
         """Return its problems, the refusal before all others."""
         return [*([self.refusal] if self.refusal else []), *self.problems]
 
 
+_OF_RIGHTS = re.compile(r"\bmay not |\blacks rights\b|\bpermissions not currently held\b")
+"""How it is told that rights are missing, by us and by the server."""
 _KEPT_UP = frozenset({ConditionReason.SYNCED, ConditionReason.UNVERIFIED})
 
 
@@ -209,6 +219,8 @@ def sync_status(
             status["warnings"] = [warning[:_SENTENCE] for warning in report.warnings[:_PROBLEMS]]
         if report.undeletable or "undeletable" in before:
             status["undeletable"] = list(report.undeletable[:_UNDELETABLE])
+        if report.unasked or "unasked" in before:
+            status["unasked"] = list(report.unasked[:_UNDELETABLE])
         status["history"] = with_row(maps_in(before.get("history")), _row(report, now))
     if report.revision and report.reason in {ConditionReason.SYNCED, ConditionReason.DRIFTED}:
         status["lastAppliedRevision"] = report.revision  # drift that waits for a person isn't Git's

@@ -158,7 +158,7 @@ class ObjectWriter(Struct):
         path = self._as_served(change.kind).path(change.ref.namespace, change.ref.name)
         for _ in range(_RACES):
             try:
-                async with self.pace:
+                async with self.pace.place():
                     answer = await self.client.delete(
                         path, uid=uid, resource_version=version, grace_s=change.gate.grace_s
                     )

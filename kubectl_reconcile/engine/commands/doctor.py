@@ -197,6 +197,9 @@ async def _installed(session: Session, namespace: str) -> AsyncIterator[Finding]
     syncs, finding = await _syncs(session, namespace)
     if finding is not None:
         yield finding
+    for strangers in map(strangers_of, syncs):
+        if strangers is not None:
+            yield strangers
     yield await _rights(session, namespace, syncs)
     yield await _daemon(session, namespace, syncs)
     for finding in await _accounts(session, syncs):
@@ -259,6 +262,19 @@ async def _syncs(session: Session, namespace: str) -> tuple[list[Manifest], Find
         return [], Finding(Grade.FAIL, "syncs", text, hint)
     items.sort(key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"]))
     return list(items), None
+
+
+def strangers_of(sync: Manifest) -> Finding | None:
+    """Return which objects say of themselves that they are members of a Sync without ever having been asked for; None where none does."""
+    found = [str(each) for each in map_at(sync, "status").get("unasked") or ()]
+    if not found:
+        return None
+    name, namespace = sync["metadata"]["name"], sync["metadata"]["namespace"]
+    return Finding(
+        Grade.WARN, f"sync {namespace}/{name}",
+        f"marked as its members, and never asked for by its source: {listed(found)}",
+        f"whoever may write them has put the label on; kubectl reconcile approve {name} -n {namespace} deletes them",
+    )  # fmt: skip
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from kubectl_reconcile.core.planning.outlook.explain import (
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.rendering.origins import ValueOrigin
 from kubectl_reconcile.core.rendering.uses import texts_of
-from kubectl_reconcile.core.resources.applyset import ID, PART_OF, is_marked_by_us
+from kubectl_reconcile.core.resources.applyset import ID, PART_OF, applyset_id, is_marked_by_us
 from kubectl_reconcile.core.resources.substitute import Holder
 from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
 from kubectl_reconcile.core.resources.verification import Verification
@@ -278,8 +278,9 @@ async def _parent(session: Session, member: Manifest) -> Manifest | None:
             items, _ = await session.client.list(place, labelSelector=f"{ID}={set_id}")
         except ApiError:
             continue
-        if items:
-            return items[0]
+        # Whoever writes a Sync may give it the label of another one's set.
+        if found := next((each for each in items if applyset_id(ObjectRef.of(each)) == set_id), None):
+            return found
     return None
 
 

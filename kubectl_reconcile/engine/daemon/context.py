@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -35,9 +36,9 @@ from kubectl_reconcile.engine.apply.flow_control import MOST as MANY
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.writer import Hooks, Signal, Writer
 from kubectl_reconcile.engine.daemon.listeners import EventListener, Listener, LogListener, MetricsListener
-from kubectl_reconcile.engine.daemon.queue import WorkQueue
 from kubectl_reconcile.engine.daemon.sources.file_watch import FileWatch
 from kubectl_reconcile.engine.daemon.sources.variables_watch import VariablesWatch
+from kubectl_reconcile.engine.daemon.turns.queue import TurnsUnderWay, WorkQueue
 from kubectl_reconcile.engine.daemon.views import FollowingView, MemberFeeds, OwnRights
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
@@ -77,7 +78,7 @@ class DaemonContext:
     owns: Callable[[ObjectRef], bool]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: Metrics = field(default_factory=Metrics)
-    queue: WorkQueue[ObjectRef] = field(default_factory=WorkQueue)
+    queue: WorkQueue[ObjectRef] = field(default_factory=lambda: WorkQueue(TurnsUnderWay(attrgetter("namespace"))))
     contention: ContentionTracker = field(default_factory=ContentionTracker)
     files: FileWatch = field(default_factory=FileWatch)
     pace: FlowControl = field(default_factory=FlowControl)
@@ -159,10 +160,11 @@ class DaemonContext:
         provisional: bool = False,
         waiting: Waiting = lambda _ref, _why: None,
         writes: int = 1,
+        tenant: str,
     ) -> Writer:
         """Return a writer that keeps the cache up to date, counts what it does, and respects *stop*; all share one pace.
 
-        It writes as *session* does. *waiting* is informed of what it waits for. Who makes many *writes* lets others go first.
+        It writes as *session* does, within the share of *tenant*. *waiting* is informed of what it waits for. Who makes many *writes* lets others go first.
         """
         hooks = Hooks(
             result=lambda result: self._heard(result, stop), wrote=self.cache.wrote, deleted=self.cache.deleted,
@@ -175,7 +177,7 @@ class DaemonContext:
             async with fence.around(str(change.ref)) if fence else nullcontext():
                 return await actor.run(change)
 
-        pace = self.pace.bulk if writes > MANY else self.pace
+        pace = self.pace.share(tenant, bulk=writes > MANY)
         return Writer(session.client, hooks, stop, pace, provisional=provisional, act=act)
 
     def _heard(self, result: Result, stop: Signal) -> None:

@@ -21,9 +21,8 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext, suppress
-from contextvars import Context
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,6 +53,8 @@ from kubectl_reconcile.engine.daemon.replicas.leases import LEASE, Leases
 from kubectl_reconcile.engine.daemon.replicas.shard import Shard
 from kubectl_reconcile.engine.daemon.sources.git_lanes import JOBS_AT_ONCE, GitLanes
 from kubectl_reconcile.engine.daemon.sync_controller import SyncController
+from kubectl_reconcile.engine.daemon.turns.queue import Turn
+from kubectl_reconcile.engine.daemon.turns.workers import Workers
 from kubectl_reconcile.engine.daemon.watch_router import WatchRouter
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.sync.session import Session
@@ -61,8 +62,8 @@ from kubectl_reconcile.engine.telemetry import loop_monitor
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.engine.telemetry.memory import Tidying
 from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.running.places import TENANT
 
-_WORKERS = 24
 _STUCK_S = 30.0
 _GRACE_S = 20.0
 _KNOCK_S = 3.0
@@ -209,12 +210,11 @@ class Daemon:
         self._lanes = GitLanes(context.metrics, git_jobs)
         self._index = ItemIndex(namespace)
         health = HealthWatch(context, self._fenced, self._index.cr_of)
-        self._lent = 0
-        self._spares: set[asyncio.Task[None]] = set()
+        self._workers = Workers(context.queue, self._have, stopping, _tell_of_failure)
         self._syncs = SyncController(
-            context, self._lanes, health, lease_namespace, self._lend, least_interval_s, self._fenced
+            context, self._lanes, health, lease_namespace, self._workers.away, least_interval_s, self._fenced
         )
-        self._crs = CrController(context, OutsidePasses(self._lend))
+        self._crs = CrController(context, OutsidePasses(self._workers.away))
         self._kinds = KindsWatch(context, namespace, {}, self._syncs.kinds_changed)
         self._router = WatchRouter(context, self._syncs, self._index, self._kinds.crd_changed, self._kinds.established)
         self._holding = Holding(
@@ -246,7 +246,7 @@ class Daemon:
         cache, objects = self.context.cache, metrics.cluster.objects
         objects.labels("whole").set_function(lambda: cache.snapshot().count(whole=True))
         objects.labels("bare").set_function(lambda: cache.snapshot().count(whole=False))
-        workers = [asyncio.create_task(self._work(), name=f"worker-{number}") for number in range(_WORKERS)]
+        workers = self._workers.begin()
         others = [
             asyncio.create_task(self._kinds.run(), name="kinds"),
             asyncio.create_task(self._turn(), name="turn"),
@@ -272,7 +272,7 @@ class Daemon:
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
                 await self.context.queue.idle()
-        ended = [*workers, *others, *self._spares]
+        ended = [*workers, *others, *self._workers.spares]
         for task in ended:
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
@@ -351,40 +351,15 @@ class Daemon:
 
     # Work out --------------------------------------------------------------------------------
 
-    async def _work(self) -> None:
-        while True:
-            await self._next()
-
-    @contextmanager
-    def _lend(self) -> Iterator[None]:
-        """Have one worker more for as long as a pass waits for health, or outside; it ends with the turn that it is at then."""
-        self._lent += 1
-        if len(self._spares) < self._lent and not self.context.stopping.is_set():
-            spare = asyncio.create_task(self._spare(), name="spare", context=Context())
-            self._spares.add(spare)
-            spare.add_done_callback(self._spares.discard)
-            spare.add_done_callback(_tell_of_failure)
-        try:
-            yield
-        finally:
-            self._lent -= 1
-
-    async def _spare(self) -> None:
-        while len(self._spares) <= self._lent:
-            await self._next()
-
-    async def _next(self) -> None:
-        """Wait for the next turn, and have it."""
-        turn = await self.context.queue.get()
+    async def _have(self, turn: Turn[ObjectRef]) -> None:
+        """Have a turn."""
+        TENANT.set(turn.item.namespace)
         self.context.metrics.queue.seconds.labels(turn.priority.name.lower()).observe(turn.waited_s)
-        try:
-            if self.context.stop(turn.item).is_set():
-                self._held.discard(turn.item)
-            else:
-                self._held.add(turn.item)
-                await self._look_at(turn.item, turn.priority)
-        finally:
-            self.context.queue.done(turn.item)
+        if self.context.stop(turn.item).is_set():
+            self._held.discard(turn.item)
+        else:
+            self._held.add(turn.item)
+            await self._look_at(turn.item, turn.priority)
 
     async def _look_at(self, ref: ObjectRef, priority: Priority) -> None:
         """Work on one item while it is ours. Whatever goes wrong ends on it, and the worker lives on."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -26,17 +27,19 @@ from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import PRUNE_FINALIZER, MemberOptions
 from kubectl_reconcile.core.apply.results import Result, ResultState, undeletable
+from kubectl_reconcile.core.daemon.pass_events import RightsChanged
+from kubectl_reconcile.core.daemon.pass_phase import RIGHTS_S
 from kubectl_reconcile.core.daemon.priority import RETRY_CAP_S, Priority
 from kubectl_reconcile.core.daemon.removal import Remains, RemovalEnding, ending_of
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning import planner, prune
-from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.inputs import Inputs, Lookups
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored, members_in
-from kubectl_reconcile.core.resources.applyset import Contents, has_lost_its_writer, is_marked_by_us
+from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, has_lost_its_writer, is_marked_by_us
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
-from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
+from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync, SyncSpecError
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync import gather
@@ -63,6 +66,7 @@ class Finalization(Struct):
     namespace: str = ""
     waiting: set[ObjectRef] = field(default_factory=set)
     stalled: set[ObjectRef] = field(default_factory=set)
+    _rights_s: dict[ObjectRef, float] = field(default_factory=dict)
 
     async def prepare(self, sync: Sync, manifest: Manifest) -> None:
         """Put our finalizer on a Sync whose members go with it, and take it off any other.
@@ -96,16 +100,31 @@ class Finalization(Struct):
         await self._tell_of_left(sync, manifest, left)
         await self._set_finalizers(sync, manifest, [each for each in finalizers if each != PRUNE_FINALIZER])
 
-    def rights_changed(self) -> None:
-        """Look at once at the Syncs whose deletion lacks a right."""
+    def rights_changed(self, news: RightsChanged) -> None:
+        """Look at the Syncs whose deletion lacks a right: at once, or a while after the last time."""
+        now_s = time.monotonic()
         for ref in self.stalled:
-            self.context.queue.succeeded(ref)
-            self.context.queue.add(ref, Priority.PUSH)
+            if not self._concerns(news, ref):
+                continue
+            from_s = self._rights_s.get(ref, now_s)
+            if from_s <= now_s:
+                self._rights_s[ref] = now_s + RIGHTS_S
+                self.context.queue.succeeded(ref)
+            self.context.queue.add(ref, Priority.PUSH, after_s=max(from_s - now_s, 0.0))
+
+    def _concerns(self, news: RightsChanged, ref: ObjectRef) -> bool:
+        """Tell whether news of rights may be about the account of a Sync."""
+        live = self.context.live(ref)
+        try:
+            return live is not None and news.concerns(Sync.of(live).account)
+        except SyncSpecError:
+            return False
 
     def forget(self, ref: ObjectRef) -> None:
         """Drop a Sync that is gone, or another's."""
         self.waiting.discard(ref)
         self.stalled.discard(ref)
+        self._rights_s.pop(ref, None)
 
     async def _stay(self, sync: Sync, ending: RemovalEnding, report: Report) -> None:
         """Say what the deletion waits for, and look again: soon for what is going, else later and later."""
@@ -159,6 +178,7 @@ class Finalization(Struct):
         kinds = gather.member_kinds(session, recorded, ())
         feeds = gather.member_feeds(session, kinds, view.selects(set_id_of(sync)))
         failures = await view.ensure(feeds, recorded)
+        strangers = _strangers(view.snapshot(), sync, manifest)
         inputs = Inputs(
             sync=sync,
             revision=Revision("", "", {}),
@@ -167,8 +187,9 @@ class Finalization(Struct):
             kinds=await session.kinds(kinds),
             now=now_text(),
             coverage=gather.coverage_of(failures, recorded.namespaces, recorded, {}),
+            lookups=Lookups(strangers=strangers),
         )
-        holders = prune.holders_of(sync, self.namespace, self.context.above(sync.ref))
+        holders = prune.holders_of(sync, self.namespace, self.context.above(sync.ref)) | strangers
         first, last = prune.parted(planner.build_removal(inputs), holders)
         results: list[Result] = []
         for part in prune.without_rights(first):
@@ -180,7 +201,7 @@ class Finalization(Struct):
         return _remains({}, results, (), last)
 
     async def _run(self, sync: Sync, session: Session, part: Plan) -> list[Result]:
-        writer = self.context.writer(session, self.context.stop(sync.ref))
+        writer = self.context.writer(session, self.context.stop(sync.ref), tenant=sync.namespace)
         return await replace(writer, timeout_s=_WAITS_S).run(part)
 
     async def _namespace_of(self, sync: Sync) -> Manifest | None:
@@ -199,6 +220,13 @@ class Finalization(Struct):
             self.context.cache.wrote(await self.context.session.client.patch(sync_path(sync), body))
         except NotFound:
             return
+
+
+def _strangers(snapshot: Snapshot, sync: Sync, manifest: Manifest) -> frozenset[ObjectRef]:
+    """Return what only says of itself that it is a member, as was told while the Sync was there: it stays."""
+    told = frozenset(map(str, (manifest.get("status") or {}).get("unasked") or ()))
+    marked = snapshot.labelled(PART_OF, set_id_of(sync)) if told else ()
+    return frozenset(each.ref for each in marked if str(each.ref) in told)
 
 
 def _members(

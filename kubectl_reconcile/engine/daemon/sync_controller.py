@@ -19,12 +19,14 @@ from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import is_at_rest, step
+from kubectl_reconcile.core.daemon.pass_phase import is_at_rest
+from kubectl_reconcile.core.daemon.pass_state import step
+from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.daemon.watch_events import is_asked
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.status import ConditionReason
-from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.finalization import Finalization
@@ -93,7 +95,7 @@ class SyncController:
         for ref in list(self._followed):
             self.notify(ref, happened)
         if isinstance(happened, on.RightsChanged):
-            self._finalization.rights_changed()
+            self._finalization.rights_changed(happened)
 
     def kinds_changed(self, kinds: Collection[GroupKind]) -> None:
         """Have those Syncs looked at that ask for objects of *kinds*, or of others of the same name, or have some."""
@@ -104,10 +106,14 @@ class SyncController:
                 self.notify(ref, on.KindsChanged())
 
     def objects_changed(self, ref: ObjectRef, changed: ObjectRef) -> None:
-        """Note that a member of a Sync changed in the cluster; the next turn, which it asks for, takes it in."""
+        """Note that what carries the mark of a Sync changed in the cluster; the next turn, which it asks for, takes it in."""
         if followed := self._followed.get(ref):
-            followed.changed.add(changed)
-            self.context.queue.changed(ref)
+            if followed.note_changed(changed):
+                self.context.queue.changed(ref)
+            else:
+                self.context.queue.add(
+                    ref, Priority.RESYNC, after_s=max(followed.changed.strange_at_s - time.monotonic(), DEBOUNCE_S)
+                )
         elif ref in self._finalization.waiting:
             self.context.queue.changed(ref)
 
@@ -153,6 +159,7 @@ class SyncController:
         """Drop a Sync that is gone, or another's; a pass under way comes to nothing."""
         self.notify(ref, on.Forgotten())
         self.observed.forget(ref)
+        self.dependencies.graph.asks_for(ref, ())
         self.lanes.forget(ref)
         self.health.forget(ref)
         self._finalization.forget(ref)
@@ -192,7 +199,11 @@ class SyncController:
         if followed is None or stored is None or not is_at_rest(followed.state):
             return False
         is_same = followed.version == stored.resource_version
-        is_quiet = not followed.changed and followed.answer is None and self.context.contention.due_s(ref) is None
+        is_quiet = (
+            not followed.changed.is_there(time.monotonic())
+            and followed.answer is None
+            and self.context.contention.due_s(ref) is None
+        )
         return is_same and is_quiet and self._work.is_current(followed, time.monotonic())
 
     async def _look_at(self, ref: ObjectRef, *, asked: bool) -> None:
@@ -226,8 +237,7 @@ class SyncController:
         followed = self._followed.setdefault(ref, FollowedSync())
         if followed.target is not None:
             followed.target.sync, followed.target.parent = sync, manifest
-        changed, followed.changed = frozenset(followed.changed), set()
-        if changed:
+        if changed := followed.changed.take(time.monotonic()):
             followed.state, _ = step(followed.state, on.ObjectsChanged(changed), time.monotonic())
         try:
             await self._take_answer(ref, followed, sync)
@@ -244,6 +254,8 @@ class SyncController:
         followed.reading, followed.newest = None, answer.newest or followed.newest
         followed.earlier = answer.earlier or followed.earlier
         followed.verification = answer.event.verification or followed.verification
+        if answer.newest is not None:
+            self.dependencies.graph.asks_for(ref, followed.asked_of_kind(SYNC.group_kind, sync.default_namespace))
         await self._drive(ref, answer.event)
         self.observed.note(ref)
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,8 +26,9 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, 
 from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES
+from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.history import with_put_back
-from kubectl_reconcile.core.resources.status import ConditionReason, passed_before, reconciling, tells_more
+from kubectl_reconcile.core.resources.status import ConditionReason, Report, passed_before, reconciling, tells_more
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.engine.api.sync_requests import now_text
@@ -261,7 +261,7 @@ class SyncWork(Struct, frozen=True):
         target.verdicts = made.verdicts
         followed.find_places(made, desired)
         if (live := self.context.live(ref, target.parent)) is not None:
-            await self.health.take_up(target.sync, live, frozenset(map(attrgetter("ref.namespace"), made.changes)))
+            await self.health.take_up(target.sync, live, followed.places)
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
         return on.PlanMade(made, frozenset(followed.places), applied)
 
@@ -298,7 +298,9 @@ class SyncWork(Struct, frozen=True):
         )  # fmt: skip
         session = self.context.session_of(sync)
         writes = sum(1 for change in work.plan.acting() if change.writes)
-        writer = self.context.writer(session, stop, provisional=work.unseen, waiting=wait.heard, writes=writes)
+        writer = self.context.writer(
+            session, stop, provisional=work.unseen, waiting=wait.heard, writes=writes, tenant=sync.namespace
+        )
         target.parent = seen_before = self.context.live(ref, target.parent) or target.parent
         beside = asyncio.create_task(wait.beside(), name=f"beside {ref}")
         try:
@@ -343,7 +345,7 @@ class SyncWork(Struct, frozen=True):
 
     async def _apply_objects(self, ref: ObjectRef, sync: Sync, made: Plan) -> on.Event:
         stop = self.context.stop(ref)
-        results = await self.context.writer(self.context.session_of(sync), stop).run(made)
+        results = await self.context.writer(self.context.session_of(sync), stop, tenant=sync.namespace).run(made)
         if stop.is_set():
             return on.PassInterrupted()
         succeeded = [each for each in results if each.state is ResultState.SUCCEEDED]
@@ -382,6 +384,8 @@ class SyncWork(Struct, frozen=True):
         def status(live: Manifest) -> Manifest:
             before = map_at(live, "status")
             after = status_after(live, report, told.answers, health, observed)
+            if told.scope is on.Scope.SET:
+                after = _contents(live, followed, report).noted(after, ref.namespace)
             return after if tells_more(before, after, followed.same) else before
 
         known = followed.target.parent if followed.target else None
@@ -410,6 +414,13 @@ def _revisions(live: Manifest | None, sync: Sync) -> tuple[str, str]:
     """Return what was applied last, and what was tried last by this spec. At a start each Sync waits for its turn to read: none of them holds its object meanwhile."""
     applied = str(map_at(live or {}, "status").get("lastAppliedRevision") or "")
     return applied, passed_before(live, sync.generation)
+
+
+def _contents(live: Manifest, followed: FollowedSync, report: Report) -> Contents:
+    """Return kinds and namespaces of what is asked for; and those of before, unless nothing can be left of what was asked for then."""
+    asked = Contents.of(followed.places)
+    is_all = report.reason is ConditionReason.SYNCED and not report.undeletable
+    return asked if is_all else asked | Contents.told(live)
 
 
 def _part(followed: FollowedSync, desired: Desired, refs: Iterable[ObjectRef]) -> Desired:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import Context
@@ -24,33 +25,48 @@ from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotHeld
+from kubectl_reconcile.core.fair.places import places_among
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
+from kubectl_reconcile.core.planning.kinds import NAMESPACE
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.planning.snapshot import OwnSet, Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.resources.applyset import MOST_PLACES, PART_OF, Contents
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.access_reviews import may
 from kubectl_reconcile.engine.daemon.sources.variables_watch import VariablesWatch
-from kubectl_reconcile.engine.sync.view import NOTHING, without_absent
+from kubectl_reconcile.engine.sync.view import NOTHING, BeyondCeiling, without_absent
 from kubectl_reconcile.engine.telemetry.logs import event
 
 log = logging.getLogger("kubectl_reconcile.daemon")
 
 _SYNCED_WITHIN_S = 30.0
 _SECRET = GroupKind("", "Secret")
+_AT_A_TIME = 32
+"""How many feeds are listed at a time for one set: who has many namespaces doesn't take all of the server."""
+_MOST_OF_TENANT = 2_000
+"""How many feeds, one for each kind and namespace, the Syncs of one namespace have followed as their accounts."""
+_REFUSED_S = 60.0
+"""For how long a hint isn't followed up again that leads where the account may not list."""
 _READINGS = 5
 _READ_AGAIN_S = 0.1
 """After how long what is still not held whole is read once more: it is going, which the watch is about to tell."""
 
 
 async def followed(cache: Cache, feeds: Iterable[Feed]) -> dict[Feed, ApiError]:
-    """Follow these feeds; return those that could not be read within half a minute, and why."""
+    """Follow these feeds, a few at a time; return those that could not be read within half a minute, and why."""
     wanted = list(feeds)
+    new = [feed for feed in wanted if not cache.synced(feed)]
+    deadline_s = time.monotonic() + _SYNCED_WITHIN_S
     for feed in wanted:
-        cache.follow(feed)
-    await cache.wait_synced(wanted, timeout_s=_SYNCED_WITHIN_S)
+        if cache.synced(feed):
+            cache.follow(feed)
+    for at in range(0, len(new), _AT_A_TIME):
+        some = new[at : at + _AT_A_TIME]
+        for feed in some:
+            cache.follow(feed)
+        await cache.wait_synced(some, timeout_s=max(deadline_s - time.monotonic(), 0.0))
     late = ApiError(f"not listed within {_SYNCED_WITHIN_S:.0f} s")
     return {feed: cache.failure(feed) or late for feed in wanted if not cache.synced(feed)}
 
@@ -101,6 +117,11 @@ class FeedUsers:
                 del self._users[feed]
                 self._end(feed)
 
+    def of_tenant(self, namespace: str, *, without: ObjectRef) -> frozenset[Feed]:
+        """Return the feeds that items of *namespace* need as accounts of theirs, *without* those that one alone needs."""
+        those = (feeds for ref, feeds in self._needed.items() if ref.namespace == namespace and ref != without)
+        return frozenset(feed for feeds in those for feed in feeds if feed.user)
+
     def _end(self, feed: Feed) -> None:
         task = asyncio.ensure_future(self._unfollow(feed))
         self._ending.add(task)
@@ -119,6 +140,8 @@ class MemberFeeds:
     cache: Cache
     rights: OwnRights
     users: FeedUsers = field(init=False)
+    missing: dict[ObjectRef, frozenset[str]] = field(default_factory=dict)
+    _refused: dict[Feed, tuple[float, ApiError]] = field(default_factory=dict)
     _completing: dict[Feed, asyncio.Task[None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -132,30 +155,72 @@ class MemberFeeds:
             ApiError: the server doesn't say what the daemon may watch, or what came from another replica can't be read.
         """
         asked = list(feeds)
-        wanted = dict(zip(asked, await asyncio.gather(*(self._real(sync, each, holds) for each in asked)), strict=True))
-        needed = frozenset(real for each in wanted.values() for real in each)
+        there = {stored.ref.name for stored in self.cache.snapshot().of_kind(NAMESPACE)}  # none if they aren't watched
+        found = places_among(
+            holds.namespaces - holds.hints, holds.hints, lambda place: not there or place in there, MOST_PLACES
+        )
+        self.missing[sync.ref] = found.missing
+        looked_at = frozenset(found.looked_at)
+        real = await asyncio.gather(*(self._real(sync, each, holds, looked_at) for each in asked))
+        wanted = dict(zip(asked, real, strict=True))
+        needed, left = self._within(sync, [each for some in wanted.values() for each in some])
         self.users.use(sync.ref, needed)
-        failures = await followed(self.cache, needed)
+        failures: Mapping[Feed, ApiError] = await followed(self.cache, needed)
+        needed = self._without_refused(sync, needed, failures, holds.hints)
         await self._complete(sync, needed - failures.keys())
-        for real, why in failures.items():
-            if isinstance(why, Forbidden) and not real.user:
-                self.rights.forget(real.resource)
-        found = {
-            replace(feed, namespace=real.namespace): failures[real]
-            for feed, each in wanted.items()
-            for real in each
-            if real in failures
+        for each, why in failures.items():
+            if isinstance(why, Forbidden) and not each.user:
+                self.rights.forget(each.resource)
+        failures = {**failures, **{each: why for each, (_, why) in self._refused.items()}}
+        told = {
+            replace(feed, namespace=each.namespace): failures[each]
+            for feed, some in wanted.items()
+            for each in some
+            if each in failures
         }
-        return await without_absent(self.rights.client, found)
+        beyond = _beyond(found.beyond, len(left))
+        if beyond is not None:
+            told |= {feed: beyond for feed, some in wanted.items() if any(each.user for each in some)}
+        return await without_absent(self.rights.client, told)
+
+    def _within(self, sync: Sync, wanted: Collection[Feed]) -> tuple[frozenset[Feed], list[Feed]]:
+        """Return what is followed of what is *wanted*, and what is beyond what the Syncs of a namespace may have followed together."""
+        now_s = time.monotonic()
+        self._refused = {each: known for each, known in self._refused.items() if known[0] > now_s}
+        wanted = [each for each in dict.fromkeys(wanted) if each not in self._refused]
+        others = self.users.of_tenant(sync.namespace, without=sync.ref)
+        room = max(_MOST_OF_TENANT - len(others), 0)
+        left = [each for each in wanted if each.user and each not in others][room:]
+        return frozenset(wanted).difference(left), left
+
+    def _without_refused(
+        self, sync: Sync, needed: frozenset[Feed], failures: Mapping[Feed, ApiError], hints: Collection[str]
+    ) -> frozenset[Feed]:
+        """Return what is followed on: hints that lead where the Sync's account may not list are given up for a while."""
+        refused = {
+            each: why for each, why in failures.items() if each.namespace in hints and isinstance(why, Forbidden)
+        }
+        if not refused:
+            return needed
+        until_s = time.monotonic() + _REFUSED_S
+        self._refused.update({each: (until_s, why) for each, why in refused.items()})
+        self.users.use(sync.ref, needed - refused.keys())
+        return needed - refused.keys()
+
+    def awaiting(self, namespace: str) -> list[ObjectRef]:
+        """Return the Syncs that name a namespace that wasn't there when they were looked at."""
+        return [ref for ref, missing in self.missing.items() if namespace in missing]
 
     def release(self, ref: ObjectRef) -> None:
         """Release what only this Sync needed."""
+        self.missing.pop(ref, None)
         self.users.use(ref, frozenset())
 
-    async def _real(self, sync: Sync, feed: Feed, holds: Contents) -> tuple[Feed, ...]:
+    async def _real(self, sync: Sync, feed: Feed, holds: Contents, looked_at: frozenset[str]) -> tuple[Feed, ...]:
         if await self.rights.may_watch(feed.resource):
             return (feed,)
-        narrow = sorted(holds.places_of(feed.resource.gvk.group_kind)) if feed.resource.namespaced else [""]
+        places = holds.places_of(feed.resource.gvk.group_kind) & looked_at
+        narrow = sorted(places) if feed.resource.namespaced else [""]
         return tuple(replace(feed, namespace=place, user=sync.account) for place in narrow)
 
     async def _complete(self, sync: Sync, feeds: Collection[Feed]) -> None:
@@ -185,6 +250,15 @@ class MemberFeeds:
             self._completing[feed] = reading
             reading.add_done_callback(lambda _: self._completing.pop(feed, None))
         await asyncio.shield(reading)
+
+
+def _beyond(places: int, feeds: int) -> BeyondCeiling | None:
+    """Return what is beyond the ceilings of a Sync and of a namespace; None where nothing is."""
+    told = [f"{places} more namespaces than the {MOST_PLACES} in which members of one Sync are looked for"] * bool(
+        places
+    )
+    told += [f"{feeds} more watches than the {_MOST_OF_TENANT} that the Syncs of one namespace have"] * bool(feeds)
+    return BeyondCeiling(f"members aren't looked for everywhere: {'; '.join(told)}") if told else None
 
 
 class MembersView(Struct, frozen=True):

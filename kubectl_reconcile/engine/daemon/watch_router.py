@@ -16,6 +16,7 @@ from kubectl_reconcile.core.annotations import RESUME_REQUESTED_AT
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.cr_pass import ReadingTimes
 from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.daemon.rights_news import rights_news
 from kubectl_reconcile.core.daemon.watch_events import (
     ItemIndex,
     crd_facts,
@@ -57,9 +58,9 @@ class WatchRouter(Struct):
         elif happened.ref.group_kind == CRD:
             self._on_crd(happened)
         elif happened.ref.group_kind == NAMESPACE and happened.old is None:
-            self.syncs.notify_all(on.NamespaceCame(happened.ref.name))
+            self._on_namespace(happened.ref.name)
         elif happened.ref.group_kind in RIGHTS:
-            self.syncs.notify_all(on.RightsChanged())
+            self._on_rights(happened)
         elif is_of_module:
             self._on_cr(happened, newest)
         if newest.is_whole:
@@ -109,6 +110,17 @@ class WatchRouter(Struct):
             self.syncs.notify(waiting, on.DependencyChanged(ref))
         if (priority := sync_priority(before, after)) is not None:
             self.context.queue.add(ref, priority)
+
+    def _on_namespace(self, name: str) -> None:
+        """Have those looked at who lacked a namespace that came, or whose members in it nobody watches yet."""
+        self.syncs.notify_all(on.NamespaceCame(name))
+        for ref in self.context.view.members.awaiting(name):
+            self.syncs.notify(ref, on.KindsChanged())
+
+    def _on_rights(self, happened: Event) -> None:
+        news = rights_news(happened.ref, _manifest(happened.old), _manifest(happened.new))
+        if news is not None:
+            self.syncs.notify_all(news)
 
     def _resume(self, sync: ObjectRef) -> None:
         """End the contention of a Sync and of the CRs in it, and try again at once."""

@@ -25,7 +25,7 @@ from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
 from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
 from kubectl_reconcile.core.planning.kinds import Kind
@@ -34,11 +34,12 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
+from kubectl_reconcile.core.resources.applyset import MOST_PLACES, PART_OF, Contents, applyset_id, places_beyond
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.ssa.ignore import IgnoreFrom
 from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.view import BeyondCeiling
 
 _FEW = 8
 """Up to so many objects of one kind and namespace are asked for by name; beyond, the collection is listed."""
@@ -97,6 +98,16 @@ def _is_of_whole_namespace(feed: Feed) -> bool:
     return bool(feed.namespace) and not feed.label_selector
 
 
+def beyond(parent: Manifest | None, failures: Mapping[Feed, ApiError]) -> list[Problem]:
+    """Return the ceilings beyond which members of a Sync aren't looked for, a warning each."""
+    told = dict.fromkeys(str(each) for each in failures.values() if isinstance(each, BeyondCeiling))
+    if parent is not None and (number := places_beyond(parent)):
+        told[
+            f"its annotations name {number} namespaces more than the {MOST_PLACES} in which members are looked for"
+        ] = None
+    return [Problem("", 0, each, severity=Severity.WARNING) for each in told]
+
+
 def modules_below(modules: Mapping[GroupVersionKind, Module], kinds: Iterable[GroupVersionKind]) -> list[Module]:
     """Return the modules that own *kinds*, and those that own what these make, and so on."""
     found: dict[str, Module] = {}
@@ -135,13 +146,14 @@ async def plan_with_lookups(
     bases: Callable[[Plan], Awaitable[Inputs | None]],
     look: Look,
     *,
+    strangers: Callable[[Mapping[ObjectRef, Manifest]], Awaitable[frozenset[ObjectRef]]] | None = None,
     unseen: bool = False,
 ) -> Plan:
     """Build a plan, look up what it would create, and build it again where some of that exists; then learn its reasons.
 
     *unseen*, only many objects of a kind and namespace are looked up, by a list: of few, and no hooks, the server judges itself.
 
-    Of objects whose owners were lost it is looked up first what was applied last. What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
+    Of objects whose owners were lost it is looked up first what was applied last. Which of the objects that Git doesn't ask for are *strangers* is found out where there are any. What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
 
     Raises:
         ApiError: a lookup was refused, or not answered.
@@ -157,6 +169,9 @@ async def plan_with_lookups(
         plan, inputs = await plan_observed(inputs, build, look)
     if any(map(_has_lost_its_owners, plan.acting())) and (recalled := await bases(plan)) is not None:
         inputs = inputs.remembering(bases=recalled.memory.bases, verdicts=plan.verdicts)
+        plan = await build(inputs)
+    if plan.marked.unasked and strangers and (never := await strangers(plan.marked.unasked)):
+        inputs = inputs.knowing(strangers=never).remembering(verdicts=plan.verdicts)
         plan = await build(inputs)
     if gone := await givers_gone(session, inputs, plan):
         inputs = inputs.knowing(gone=gone).remembering(verdicts=plan.verdicts)
@@ -208,7 +223,8 @@ async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
         syncs, _ = await client.list(f"/apis/{SYNC.api_version}/syncs", labelSelector=f"{SET_ID} in ({','.join(ids)})")
     except (Forbidden, NotFound):
         return {}
-    return {labels_of(each)[SET_ID]: ObjectRef.of(each) for each in syncs}
+    found = {applyset_id(ref): ref for ref in map(ObjectRef.of, syncs)}  # the label may be a lie
+    return {set_id: found[set_id] for set_id in ids if set_id in found}
 
 
 async def givers_gone(session: Session, inputs: Inputs, plan: Plan) -> frozenset[ObjectRef]:

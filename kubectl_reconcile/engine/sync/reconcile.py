@@ -42,6 +42,7 @@ from kubectl_reconcile.engine.modules.action_runner import look
 from kubectl_reconcile.engine.modules.ceilings import ceilings
 from kubectl_reconcile.engine.sync import gather, lookups
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader, with_values
+from kubectl_reconcile.engine.sync.revisions.strangers import strangers_among
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
 from kubectl_reconcile.engine.sync.variables import Lines
@@ -265,6 +266,7 @@ async def plan_for(
         build,
         bases_of(target, inputs),
         functools.partial(look, session.reach),
+        strangers=functools.partial(strangers_among, target, inputs.revision),
         unseen=unseen,
     )
     target.verdicts, target.kinds = {**target.verdicts, **made.verdicts}, {**target.kinds, **inputs.kinds}
@@ -317,7 +319,12 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         kinds=kinds,
         modules=Modules(modules, view.ask, ceilings=ceilings()),
         now=now_text(),
-        problems=(*desired.problems, *warnings_of(target.source), *_lost_modules(session, asked, kinds, modules)),
+        problems=(
+            *desired.problems,
+            *warnings_of(target.source),
+            *_lost_modules(session, asked, kinds, modules),
+            *gather.beyond(target.parent, failures),
+        ),
         coverage=gather.coverage_of(failures, holds.namespaces, recorded, session.discovery.unavailable),
         memory=_memory(target, desired, kinds),
         grouped=target.grouped,

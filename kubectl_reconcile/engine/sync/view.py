@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
+from kubectl_reconcile.core.fair.places import places_among
 from kubectl_reconcile.core.module.call import Ask
 from kubectl_reconcile.core.planning.snapshot import Snapshot
-from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
+from kubectl_reconcile.core.resources.applyset import MOST_PLACES, PART_OF, Contents
 from kubectl_reconcile.engine.modules.purity import Sampling
 
 NOTHING: Final = Contents()
@@ -40,6 +41,10 @@ async def _is_absent(client: Client, place: str) -> bool:
     except Forbidden:
         return False
     return False
+
+
+class BeyondCeiling(ApiError):  # noqa: N818 - says what it is
+    """More is asked for than may be looked at; what is beyond wasn't asked of the server."""
 
 
 class ClusterView(Protocol):
@@ -95,7 +100,10 @@ class OneShotView(Struct):
             for feed, why in failures.items()
             if isinstance(why, Forbidden) and feed.resource.namespaced and not feed.namespace
         ]
-        places = {feed: holds.places_of(feed.resource.gvk.group_kind) for feed in refused}
+        looked_at = frozenset(
+            places_among(holds.namespaces - holds.hints, holds.hints, lambda _: True, MOST_PLACES).looked_at
+        )
+        places = {feed: holds.places_of(feed.resource.gvk.group_kind) & looked_at for feed in refused}
         narrow = [replace(feed, namespace=place) for feed, found in places.items() for place in sorted(found)]
         rest = {feed: why for feed, why in failures.items() if not places.get(feed)}
         return {**rest, **await without_absent(self.cache.client, await self._filled(narrow))}

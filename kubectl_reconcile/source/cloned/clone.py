@@ -25,6 +25,8 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from kubectl_reconcile.source.cloned.objects import ABSENT, GONE, announced, content, reader_of
 from kubectl_reconcile.source.complaints import explained, judge, unread
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -32,6 +34,7 @@ from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_RE
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.budget import PARSING
 from kubectl_reconcile.source.running.ending import ending
+from kubectl_reconcile.source.running.memory import FETCHES, HEAVY, LIGHT_GIT_BYTES
 from kubectl_reconcile.source.running.process import NOWHERE, QUIET, given, running
 from kubectl_reconcile.source.running.ssh_connections import SHARED
 from kubectl_reconcile.source.tls import why_untrusted
@@ -172,7 +175,8 @@ class Clone:
                 SHARED.connection(self.repository, self.limits) as shared,
                 self.repository.environment(partial=fills, shared=shared) as environment,
             ):
-                output = self._run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin)
+                run = self._run if arguments[0] == "ls-remote" else self._fetched
+                output = run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin)
         except SourceError as error:
             _remove_begun(self.folder, before)
             if error.fault is not SourceFault.UNTRUSTED:
@@ -227,8 +231,29 @@ class Clone:
         """Return what tells git where the clone is."""
         return {"GIT_DIR": str(self.folder), "GIT_OBJECT_DIRECTORY": str(self.folder / "objects")}
 
-    def _run(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, data: bytes = b"") -> bytes:
-        with given(data) as stdin, running(arguments, environment, self.limits, timeout_s, stdin) as git:
+    def _fetched(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, data: bytes) -> bytes:
+        """Run a git that fetches within little memory; where that isn't enough, again with as much as it may take, when it is its turn."""
+        light = replace(self.limits, memory_bytes=min(LIGHT_GIT_BYTES, self.limits.memory_bytes))
+        before = {file for file, _ in _packs(self.folder)}
+        try:
+            with FETCHES.one():
+                return self._run(arguments, environment, timeout_s, data, light)
+        except SourceError as error:
+            if error.hint != raising("memory_bytes") or light == self.limits:
+                raise
+        _remove_begun(self.folder, before)
+        with HEAVY.one():
+            return self._run(arguments, environment, timeout_s, data)
+
+    def _run(
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        timeout_s: float,
+        data: bytes = b"",
+        limits: GitLimits | None = None,
+    ) -> bytes:
+        with given(data) as stdin, running(arguments, environment, limits or self.limits, timeout_s, stdin) as git:
             output, complaint, excess = git.heard(MOST_REFS_BYTES if arguments[0] == "ls-remote" else MOST_OUTPUT_BYTES)
             judge(self.repository, git, complaint, excess, timeout_s)
         return output

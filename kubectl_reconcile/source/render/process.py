@@ -46,6 +46,10 @@ class RenderingEndedError(Exception):
     """The process ended, or was ended, before it had rendered what it was to render; the message says why."""
 
 
+class RenderingLateError(RenderingEndedError):
+    """It took longer than it may."""
+
+
 class RenderProcess:
     """One running process; it renders one overlay at a time. Close it, or it ends with us.
 
@@ -186,7 +190,7 @@ class RenderProcess:
         left_s = self._deadline_s - time.monotonic()
         if left_s <= 0 or not waited.poll(left_s * 1000):
             self.kill()
-            raise RenderingEndedError(f"it took longer than {self._seconds:.0f} s and was stopped")
+            raise RenderingLateError(f"it took longer than {self._seconds:.0f} s and was stopped")
 
     def _end(self) -> RenderingEndedError:
         """Return why it has ended."""

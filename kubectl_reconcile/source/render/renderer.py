@@ -1,6 +1,8 @@
 """Rendering, once for as long as what it consulted stays the same.
 
-One process renders, one overlay or chart after the other; it is started when the first is met, and again when it was killed.
+One process renders, one overlay or chart after the other; it is started when the first is met, and again when it was killed. Where somebody's
+takes long, another renders what others ask for meanwhile: tenants have turns, one rendering each at a time, and who had one that took longer
+than it may waits for a while.
 What it rendered to is kept with all that was looked at for it: a revision that has the same at those paths renders nothing,
 whoever follows it; of a chart, with the same release. So it is with an overlay that kills the process: nobody tries it again until something it looked
 at has changed.
@@ -10,14 +12,18 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kubectl_reconcile.core.fair.patience import Impatience
+from kubectl_reconcile.core.fair.shares import Limits
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering import charts, lookups
@@ -36,11 +42,12 @@ from kubectl_reconcile.core.rendering.rendered import (
 )
 from kubectl_reconcile.core.resources.helm import HelmSpecError
 from kubectl_reconcile.go_programs import GoBuildError, Log
-from kubectl_reconcile.source.errors import SourceError, one_line
+from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program
-from kubectl_reconcile.source.render.process import SECONDS, RenderingEndedError, RenderProcess
-from kubectl_reconcile.source.running.ending import ending, taking
+from kubectl_reconcile.source.render.process import SECONDS, RenderingEndedError, RenderingLateError, RenderProcess
+from kubectl_reconcile.source.running.ending import ending
+from kubectl_reconcile.source.running.places import TENANT, TenantPlaces
 
 MOST_OUTPUT_BYTES: Final = 32 * MEBIBYTE
 """How much the objects of an overlay may take together, as YAML."""
@@ -53,6 +60,10 @@ _SMALL_BYTES: Final = 64 * 1024
 _MOST_FETCHES: Final = 100
 """How often files are fetched for one rendering: once for each level of bases."""
 
+
+_LATE: Final = Limits(late=1, late_in_all=2)
+_MOMENT_S: Final = 2.0
+"""After how long another process renders what others ask for."""
 
 _Key = tuple[str, str]
 """The path of an overlay or a chart, and what names the release of a chart."""
@@ -92,7 +103,7 @@ class _Kept(Struct):
 
 
 class Renderer(Struct, eq=False):
-    """Renders overlays and charts, from any thread; one at a time, each for *seconds* at most. *rendered* counts them.
+    """Renders overlays and charts, from any thread, each for *seconds* at most. *rendered* counts them.
 
     Where the program isn't there it is built if *build_log* is set, which hears of it: that takes minutes.
     """
@@ -100,8 +111,10 @@ class Renderer(Struct, eq=False):
     seconds: float = SECONDS
     rendered: int = 0
     build_log: Log | None = None
-    _turn: threading.Lock = field(default_factory=threading.Lock)
-    _process: RenderProcess | None = None
+    _places: TenantPlaces = field(default_factory=lambda: TenantPlaces(1, _LATE, _MOMENT_S, one_each=True))
+    _late: Impatience = field(default_factory=Impatience)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _idle: RenderProcess | None = None
     _kept: _Kept = field(default_factory=_Kept)
 
     def render(
@@ -112,17 +125,18 @@ class Renderer(Struct, eq=False):
         Where it can't be rendered, that is among its problems. *again* renders also what is known, for other values of what is drawn.
 
         Raises:
-            SourceError: the tree can't be read, or it isn't needed any more.
+            SourceError: the tree can't be read, it isn't needed any more, or others of its tenant took too long just now.
         """
         wanted = _Wanted(overlay, release)
         if not again and (known := self._kept.find(wanted.key, tree)) is not None:
             return known
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
-            with taking(self._turn):
+            with self._places.one():
                 known = None if again else self._kept.find(wanted.key, tree)
                 if known is not None:  # rendered by somebody else while we waited
                     return known
+                self._check_patience()
                 rendering = self._render(wanted, recorder)
                 if not recorder.missing:
                     self.rendered += 1
@@ -132,6 +146,18 @@ class Renderer(Struct, eq=False):
             tree.bring(recorder.missing)  # never in our turn: a server may be slow, and others wait for theirs
         said = f"its files aren't here after {_MOST_FETCHES} fetches: bases of bases are nested too deeply"
         return wanted.problem(said, _SMALLER, {})
+
+    def _check_patience(self) -> None:
+        """Return if the tenant at hand needn't wait.
+
+        Raises:
+            SourceError: they must.
+        """
+        with self._guard:
+            pause_s = self._late.pause_s(TENANT.get(), time.monotonic())
+        if pause_s:
+            message = f"not rendered for {pause_s:.0f} s more: renderings of this namespace took longer than {self.seconds:.0f} s"
+            raise SourceError(SourceFault.UNREACHABLE, message, "it will be retried; mend those that took too long")
 
     def trace(self, overlay: str, tree: Tree, limits: GitLimits) -> Traces:
         """Render the folder *overlay* of *tree* once more and return where each field comes from; nothing where that fails. Blocks.
@@ -156,11 +182,11 @@ class Renderer(Struct, eq=False):
         return Traces(Rendering((), (), {}))
 
     def close(self) -> None:
-        """End the process, if there is one; the next overlay starts another."""
-        with self._turn:
-            if self._process is not None:
-                self._process.close()
-                self._process = None
+        """End what waits for the next overlay; that starts another."""
+        with self._guard:
+            idle, self._idle = self._idle, None
+        if idle is not None:
+            idle.close()
 
     def _program(self) -> Path:
         """Return where the program is.
@@ -186,21 +212,42 @@ class Renderer(Struct, eq=False):
             order = wanted.order()
         except HelmSpecError as error:
             return wanted.problem(f"spec.source.helm.{error}", "", {})
+        began_s = time.monotonic()
         try:
-            if self._process is not None and not self._process.is_alive:
-                self._process.close()
-                self._process = None
-            self._process = self._process or RenderProcess(place)
-            with waited.around(self._process.kill):
-                done = self._process.render(order, recorder.answer, self.seconds)
+            with self._process(place) as process, waited.around(process.kill):
+                done = process.render(order, recorder.answer, self.seconds)
         except RenderingEndedError as error:
-            self._process = None
             waited.check()
+            if isinstance(error, RenderingLateError):
+                with self._guard:
+                    self._late.was_late(TENANT.get(), time.monotonic() - began_s, time.monotonic())
             return wanted.problem(f"it can't be rendered: {error}", _SMALLER, recorder.consulted)
-        except SourceError:
-            self._process = None
-            raise
+        with self._guard:
+            self._late.was_in_time(TENANT.get())
         return wanted.rendering(done, recorder)
+
+    @contextmanager
+    def _process(self, place: Path) -> Iterator[RenderProcess]:
+        """Yield a process that has nothing else to do, one that is started where there is none; one waits for the next overlay then.
+
+        Raises:
+            RenderingEndedError: it doesn't start, or is of another version.
+        """
+        with self._guard:
+            found, self._idle = self._idle, None
+        if found is not None and not found.is_alive:
+            found.close()
+            found = None
+        process = found or RenderProcess(place)
+        try:
+            yield process
+        except BaseException:
+            process.close()
+            raise
+        with self._guard:
+            before, self._idle = self._idle, process
+        if before is not None:
+            before.close()
 
 
 _SMALLER: Final = "split it into smaller ones, or follow large folders of manifests without a kustomization"

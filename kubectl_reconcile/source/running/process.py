@@ -24,6 +24,7 @@ from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, SAID_KE
 from kubectl_reconcile.source.running.ending import Ending, ending
 from kubectl_reconcile.source.running.guardian import GUARDIAN
 
+BIG_FILE: Final = "1m"
 QUIET: Final = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -35,6 +36,10 @@ QUIET: Final = {
     "GIT_TRACE": "0",
     "GIT_TRACE_CURL": "0",
     "GIT_TRACE_PACKET": "0",
+    # What is larger is passed on in pieces, and never held as a whole. Who talks to a server says the same among other things.
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "core.bigFileThreshold",
+    "GIT_CONFIG_VALUE_0": BIG_FILE,
 }
 NOWHERE: Final = {"GIT_DIR": os.devnull}
 

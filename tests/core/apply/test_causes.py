@@ -9,7 +9,8 @@ from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.apply.replace import advice_of, advice_on, loss_of
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
-from kubectl_reconcile.core.planning.plan import Change, Hold, Op
+from kubectl_reconcile.core.planning.hold import Hold
+from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.ssa.verdict import FieldChange, Reason
 
 

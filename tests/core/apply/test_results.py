@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.apply.results import Result, ResultState, report_of, untouched, verdicts_of
 from kubectl_reconcile.core.objects import ObjectRef, Problem, Severity
-from kubectl_reconcile.core.planning.plan import Hold, Op, Plan, approval_of
+from kubectl_reconcile.core.planning.hold import Hold, Marked, approval_of
+from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason
 from tests.core.planning.changes import a_change
 
@@ -94,7 +95,7 @@ def test_counts_are_of_what_was_written_not_of_what_was_planned():
 
 
 def test_a_source_that_cannot_be_read_takes_no_objects_out_of_the_count():
-    made = replace(plan(change(Op.UNCHANGED, "a")), members=5)
+    made = replace(plan(change(Op.UNCHANGED, "a")), marked=Marked(5))
     assert report_of(made, []).counts.total == 1
     assert report_of(replace(made, problems=(PROBLEM,)), []).counts.total == 5
 

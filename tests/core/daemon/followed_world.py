@@ -15,7 +15,8 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_state import PassState, step
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
-from kubectl_reconcile.core.planning.plan import Change, Hold, Op, Plan, is_approved
+from kubectl_reconcile.core.planning.hold import Hold, is_approved
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.status import ConditionReason, sync_status
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason

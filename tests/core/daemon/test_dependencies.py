@@ -24,10 +24,16 @@ def sync(name, *names, above="", wait=True):
     }
 
 
-def graph(*syncs):
-    found = DependencyGraph()
+def graph(*syncs, asks=True):
+    """Return a graph of these, of which those that are marked as members are asked for, unless nobody *asks*."""
+    found, sets = DependencyGraph(), {}
     for each in syncs:
         found.came(each)
+        if (above := each["metadata"]["labels"].get(PART_OF)) and asks:
+            parent = next(other for other in syncs if applyset_id(ObjectRef.of(other)) == above)
+            sets.setdefault(ObjectRef.of(parent), set()).add(ObjectRef.of(each))
+    for parent, members in sets.items():
+        found.asks_for(parent, members)
     return found
 
 
@@ -95,3 +101,24 @@ def test_a_sync_that_can_not_be_meant_so_waits_for_nobody():
     found = graph(sync("a", "b"), sync("b", "a"))
     found.came({**sync("b", "a"), "spec": {"dependsOn": 3}})
     assert found.cycle(ref("a")) == ""
+
+
+FORGED = {
+    "a member of nobody's asking": [sync("q", "p"), sync("p"), sync("x", "q", above="p")],
+    "a member that says it is one of who depends on it": [sync("q", "p"), sync("p", above="q")],
+}
+
+
+@pytest.mark.parametrize("syncs", FORGED.values(), ids=FORGED)
+def test_a_mark_alone_makes_nobody_a_member(syncs):
+    assert not any(graph(*syncs, asks=False).cycle(ref(name)) for name in "pqx")
+
+
+def test_who_is_asked_for_and_has_another_s_mark_is_no_member():
+    known = graph(sync("q", "p"), sync("p"), sync("x", "q"))
+    known.asks_for(ref("p"), [ref("x")])
+    assert not known.cycle(ref("q")), "p asks for x, and may not have it"
+    known.came(sync("x", "q", above="p"))
+    assert known.cycle(ref("q"))
+    known.asks_for(ref("p"), [])
+    assert not known.cycle(ref("q"))

@@ -7,7 +7,16 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import APPROVED_PLAN
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import SOON_S, InvariantError, PassPhase, PassState, is_at_rest, step
+from kubectl_reconcile.core.daemon.pass_phase import RightsLack
+from kubectl_reconcile.core.daemon.pass_state import (
+    RIGHTS_S,
+    SOON_S,
+    InvariantError,
+    PassPhase,
+    PassState,
+    is_at_rest,
+    step,
+)
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.daemon.source_state import SourceState
 from kubectl_reconcile.core.objects import ObjectRef
@@ -367,18 +376,66 @@ def test_a_namespace_that_nobody_missed_is_no_news():
     assert after(at_rest(missing=frozenset({"shop"})), on.NamespaceCame("stall"))[1] == ()
 
 
-@pytest.mark.parametrize(
-    "told", [ConditionReason.FAILED, ConditionReason.CLUSTER, ConditionReason.SOURCE, ConditionReason.PROBLEMS]
-)
-def test_rights_that_changed_have_who_was_refused_something_try_again(told):
-    failing = at_rest(settled=None, is_due=True, retry_s=NOW_S + 50, told=told)
-    state, instructions = after(failing, on.RightsChanged())
+ACCOUNT = "system:serviceaccount:shop:kubectl-reconcile"
+CONCERNING = {
+    "anybody's": on.RightsChanged(),
+    "its own": on.RightsChanged(frozenset({"system:serviceaccount:shop:other", ACCOUNT})),
+}
+
+
+def denied(**more):
+    return at_rest(
+        settled=None, is_due=True, retry_s=NOW_S + 50, told=ConditionReason.FAILED, rights=RightsLack(True, **more)
+    )
+
+
+@pytest.mark.parametrize("news", CONCERNING.values(), ids=CONCERNING)
+def test_rights_that_changed_have_who_was_refused_something_try_again(news):
+    state, instructions = after(denied(), news)
     assert instructions == (on.ForgetFailures(), on.LookAgain(Priority.PUSH))
     assert (state.is_due, state.retry_s, state.source.due_s) == (True, 0.0, 0.0)
 
 
-def test_rights_that_changed_are_no_news_where_nothing_was_refused():
-    assert after(at_rest(), on.RightsChanged()) == (at_rest(), ())
+def test_rights_of_others_are_no_news():
+    news = on.RightsChanged(frozenset({"system:serviceaccount:shop:other"}))
+    assert after(denied(), news) == (denied(), ())
+
+
+def test_however_often_rights_change_it_is_tried_again_once_in_half_a_minute():
+    state, _ = after(denied(), on.RightsChanged())
+    for _ in range(20):
+        state, instructions = after(replace(state, is_due=True, retry_s=NOW_S + 50), on.RightsChanged())
+        assert instructions == (on.LookAgain(Priority.PUSH, RIGHTS_S + SOON_S),), "and failures aren't forgotten"
+        assert state.retry_s == NOW_S + RIGHTS_S
+
+
+OTHERWISE_FAILING = {
+    "a server that is away": Report(
+        ConditionReason.SOURCE, "https://git.example.com/shop.git: the server doesn't answer"
+    ),
+    "an object that isn't valid": Report(
+        ConditionReason.FAILED, "Deployment.apps shop/web: spec.replicas: Invalid value"
+    ),
+}
+
+
+@pytest.mark.parametrize("report", OTHERWISE_FAILING.values(), ids=OTHERWISE_FAILING)
+def test_rights_that_changed_are_no_news_where_nothing_was_refused_for_want_of_them(report):
+    assert not report.is_of_rights
+    assert after(at_rest(told=report.reason), on.RightsChanged()) == (at_rest(told=report.reason), ())
+
+
+OF_RIGHTS = [
+    "ServiceAccount shop/kubectl-reconcile may not patch deployments.apps in namespace shop (hint: …)",
+    "ServiceAccount shop/kubectl-reconcile lacks rights on 4 objects: …",
+    "Secret shop/keys may not be read: …",
+]
+
+
+@pytest.mark.parametrize("sentence", OF_RIGHTS)
+def test_a_refusal_for_want_of_rights_is_known_by_its_words(sentence):
+    assert Report(ConditionReason.FAILED, sentence).is_of_rights
+    assert Report(ConditionReason.FAILED, "2 objects failed", problems=[sentence]).is_of_rights
 
 
 def test_a_push_has_the_source_asked_whatever_its_interval():

@@ -17,8 +17,9 @@ from kubectl_reconcile.core.planning.builder import (
     merged,
     unreadable,
 )
+from kubectl_reconcile.core.planning.hold import Hold, Marked
 from kubectl_reconcile.core.planning.order import Stage, key_of
-from kubectl_reconcile.core.planning.plan import Gate, Hold, Op, Outcomes, Provenance, StatusWrite
+from kubectl_reconcile.core.planning.plan import Gate, Op, Outcomes, Provenance, StatusWrite
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.merge import ConflictPolicy
@@ -216,7 +217,7 @@ def test_a_plan_says_of_what_it_is_and_what_was_found():
     begun = builder(problems=[problem, problem], observed={ref("web"): Observation({"size": 1})})
     begun.verdicts[ref("web")] = ("a", "b")
     held = Hold("NeedsConsent", "so", (ref("web"),))
-    made = begun.finish([held], 7)
+    made = begun.finish([held], Marked(7))
     assert (made.sync, made.revision, made.problems) == (SHOP.ref, "c0ffee" + "0" * 34, (problem,))
     assert (made.holds, made.members, made.verdicts) == ((held,), 7, {ref("web"): ("a", "b")})
     assert made.outcomes.observed == {ref("web"): Observation({"size": 1})}

@@ -6,6 +6,7 @@ from kubectl_reconcile.core.annotations import SOURCE
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef, Problem
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
+from kubectl_reconcile.core.planning.hold import approval_of_all
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.planner import build_removal
 from kubectl_reconcile.core.planning.prune import holders_of, parted, without_rights
@@ -493,3 +494,38 @@ def test_kinds_behind_a_server_that_is_down_are_not_gone():
     assert told.message.startswith("Thing.away.example.com can't be listed, ")
     assert told.message.endswith(": away.example.com/v1 isn't available: no endpoints")
     assert told.hint == ""
+
+
+# --- strangers ------------------------------------------------------------------------------------
+
+
+def strange(*names):
+    return frozenset(ObjectRef("", "ConfigMap", "shop", name) for name in names)
+
+
+def test_what_was_never_asked_for_is_left_alone_and_counts_nowhere():
+    forged = [config(f"forged-{number}") for number in range(5)]
+    made = made_of(config("a"), *forged, sync=FEW, strangers=strange(*(each["metadata"]["name"] for each in forged)))
+    assert (list(gone(made)), made.holds, made.members) == (["a"], (), 2)
+    assert [ref.name for ref in made.marked.strangers.refs] == [f"forged-{number}" for number in range(5)]
+
+
+def test_what_was_never_asked_for_goes_once_somebody_has_agreed_to_that_of_all_of_it():
+    made = made_of(config("forged"), strangers=strange("forged"))
+    approved = Sync(**SHOP_SYNC, approved_plan=approval_of_all(made.waiting))
+    assert list(gone(made_of(config("forged"), strangers=strange("forged"), sync=approved))) == ["forged"]
+    more = made_of(config("forged"), config("b"), strangers=strange("forged", "b"), sync=approved)
+    assert gone(more) == {}
+
+
+def test_a_forged_sync_that_never_goes_has_no_account_wait_for_it():
+    going = live(CHILD)
+    going["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+    ref = ObjectRef("reconcile.dev", "Sync", "shop", "child")
+    made = plan([], [going, *(live(each) for each in RIGHTS)], strangers=frozenset({ref}))
+    assert not any(change.gate.waits for change in deletions(made).values())
+
+
+def test_what_was_never_asked_for_stays_when_the_sync_goes():
+    inputs = inputs_of([], [live(config("a")), live(config("forged"))], strangers=strange("forged"))
+    assert list(gone(build_removal(inputs))) == ["a"]

@@ -6,6 +6,7 @@ from kubectl_reconcile.core.annotations import MEMBER_NAMESPACES, SOURCE
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.resources.applyset import (
     ID,
+    MOST_PLACES,
     PART_OF,
     Contents,
     applyset_id,
@@ -13,6 +14,7 @@ from kubectl_reconcile.core.resources.applyset import (
     may_be_in,
     may_be_member,
     member,
+    places_beyond,
 )
 
 SHOP = ObjectRef("reconcile.dev", "Sync", "shop", "web")
@@ -170,3 +172,27 @@ MARKS = {
 @pytest.mark.parametrize(("entries", "manager", "is_ours"), MARKS.values(), ids=MARKS)
 def test_the_mark_counts_if_we_put_it_on(entries, manager, is_ours):
     assert is_marked_by_us({"metadata": {"managedFields": entries}}, manager) is is_ours
+
+
+def test_what_the_status_says_of_members_counts_where_annotations_say_nothing():
+    told = {"status": {"contents": {"groupKinds": ["Deployment.apps"], "namespaces": ["shop-a"]}}}
+    found = Contents.recorded({"metadata": {"namespace": "shop", "name": "shop"}, **told})
+    assert found == Contents(frozenset({GroupKind("apps", "Deployment")}), frozenset({"shop", "shop-a"}))
+
+
+def test_of_annotations_no_more_is_read_than_may_be_looked_at():
+    names = ",".join(f"no-such-{number}" for number in range(3000))
+    live = {"metadata": {"namespace": "shop", "annotations": {"applyset.kubernetes.io/additional-namespaces": names}}}
+    assert len(Contents.recorded(live).namespaces) == MOST_PLACES + 1
+    assert places_beyond(live) == 3000 - MOST_PLACES
+    assert Contents.told(live).namespaces == {"shop"}
+
+
+def test_a_status_says_what_it_was_told_and_no_more_than_there_is_room_for():
+    contents = Contents(frozenset({GroupKind("", "ConfigMap")}), frozenset({"shop", *(f"s{n:04}" for n in range(300))}))
+    status = contents.noted({"conditions": []}, "shop")
+    assert status["conditions"] == []
+    assert status["contents"]["groupKinds"] == ["ConfigMap"]
+    assert (len(status["contents"]["namespaces"]), "shop" in status["contents"]["namespaces"]) == (MOST_PLACES, False)
+    few = Contents(namespaces=frozenset({"shop"}))
+    assert Contents.told({"metadata": {"namespace": "shop"}, "status": few.noted({}, "shop")}) == few

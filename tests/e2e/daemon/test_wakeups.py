@@ -136,7 +136,7 @@ def test_a_repository_of_this_machine_is_refused_unless_allowed(follow, tmp_path
 
 
 NEVER_AGAIN = """
-from kubectl_reconcile.engine.daemon import queue
+from kubectl_reconcile.engine.daemon.turns import queue
 queue.backoff_s = lambda failures, **_: 0.5 if failures < 5 else 10_000.0
 """
 """After a fifth failure nothing is tried again for hours, unless something wakes it."""

@@ -41,10 +41,10 @@ def rendering(renders):
 @pytest.fixture
 def renderer(rendering):
     """A renderer that knows nothing yet; its process is the one of a test before, if that has left one."""
-    renderer = Renderer(_process=rendering.pop() if rendering else None)
+    renderer = Renderer(_idle=rendering.pop() if rendering else None)
     yield renderer
-    if renderer._process is not None:
-        rendering.append(renderer._process)
+    if renderer._idle is not None:
+        rendering.append(renderer._idle)
 
 
 @pytest.fixture

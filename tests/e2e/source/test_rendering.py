@@ -541,16 +541,17 @@ def test_too_many_objects_are_refused_as_of_any_source(render):
 def test_a_process_that_was_killed_is_replaced(render, renderer):
     files = {**BASE, "prod/kustomization.yaml": "resources: [../base]\n"}
     render(files)
-    first = renderer._process
+    first = renderer._idle
     os.kill(first.pid, signal.SIGKILL)
     first._process.wait(200)
     assert render({"base/config.yaml": CONFIG % "other"}).problems == ()
-    assert renderer._process.pid != first.pid
+    assert renderer._idle.pid != first.pid
 
 
 def test_a_process_that_is_killed_while_it_renders_is_a_problem_until_something_changes(render, renderer, monkeypatch):
     render({**BASE, "prod/kustomization.yaml": "resources: [../base]\n"})
-    monkeypatch.setattr(process, "_found", lambda *_: renderer._process.kill() or {"kind": "absent"})
+    rendering = renderer._idle
+    monkeypatch.setattr(process, "_found", lambda *_: rendering.kill() or {"kind": "absent"})
     [problem] = render({"prod/kustomization.yaml": "namePrefix: a-\nresources: [../base]\n"}).problems
     assert "it can't be rendered: the program that renders has ended" in problem.message
     monkeypatch.undo()

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from kubectl_reconcile.cluster.errors import Forbidden, TooManyRequests, Unreachable
-from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
+from kubectl_reconcile.engine.apply.flow_control import LATE, FlowControl, patiently
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +104,7 @@ class Held:
         self.begun, self.answers = [], {}
 
     async def ask(self, name, pace):
-        async with pace:
+        async with pace.place():
             self.begun.append(name)
             self.answers[name] = asyncio.get_running_loop().create_future()
             await self.answers[name]
@@ -186,7 +187,7 @@ async def test_who_asks_again_and_again_passes_nobody_who_waits():
 
     async def work(pace, names):
         for name in names:
-            async with pace:
+            async with pace.place():
                 begun.append(name)
                 await asyncio.sleep(0)
 
@@ -216,3 +217,78 @@ async def test_who_gives_up_waiting_holds_nobody_up():
     await turns()
     assert server.begun == ["bulk-0", "bulk-4"]
     await server.answer_all(bulk)
+
+
+# --- tenants ---
+
+
+@pytest.fixture
+def moment(monkeypatch):
+    """Requests are late soon."""
+    monkeypatch.setattr("kubectl_reconcile.engine.apply.flow_control._MOMENT_S", 0.01)
+
+
+async def test_one_tenant_leaves_places_to_others():
+    server, pace = Held(), FlowControl(start=8, most=8)
+    hog = await server.asked([f"a{number}" for number in range(20)], pace.share("a"))
+    assert len(server.begun) == 6
+    other = await server.asked(["b"], pace.share("b"))
+    assert server.begun[6:] == ["b"]
+    await server.answer_all([*hog, *other])
+
+
+async def test_who_waits_is_served_in_turns_of_tenants():
+    server, pace = Held(), FlowControl(start=1, most=1)
+    tasks = await server.asked(["a0", "a1", "a2"], pace.share("a"))
+    tasks += await server.asked(["b0"], pace.share("b"))
+    await server.answer_all(tasks)
+    assert server.begun == ["a0", "a1", "b0", "a2"], "once each while another waits"
+
+
+async def test_requests_that_a_webhook_holds_up_need_no_place_and_bound_their_tenant(moment):
+    server, pace = Held(), FlowControl(start=8, most=8)
+    hog = await server.asked([f"a{number}" for number in range(200)], pace.share("a"))
+    await until(lambda: len(server.begun) >= LATE.late, "they are late", timeout_s=10, pause_s=0.005)
+    await asyncio.sleep(0.05)
+    assert len(server.begun) <= LATE.late + 6, "no more begin where so many are late"
+    others = await server.asked(["b", "c"], pace.share("b"))
+    assert server.begun[-2:] == ["b", "c"]
+    await server.answer_all([*hog, *others])
+
+
+async def test_what_a_webhook_says_slows_down_nobody_else():
+    pace, said = FlowControl(), 'admission webhook "a.example.com" denied the request: slow down'
+    with pytest.raises(TooManyRequests):
+        async with pace.share("a").place():
+            raise TooManyRequests(said, status=429, retry_after_s=600.0)
+    async with asyncio.timeout(1), pace.share("b").place():
+        assert pace.limit == 24
+
+
+async def test_a_server_that_asks_for_ten_minutes_is_asked_again_after_seconds(monkeypatch):
+    monkeypatch.setattr("kubectl_reconcile.engine.apply.flow_control._LONGEST_ASKED_S", 0.05)
+    pace = FlowControl()
+    with pytest.raises(TooManyRequests):
+        async with pace.place():
+            raise TooManyRequests("too many requests", status=429, retry_after_s=600.0)
+    async with asyncio.timeout(10), pace.place():
+        assert pace.limit == 12
+
+
+class Refusing:
+    """A webhook that refuses all with the same words."""
+
+    def __init__(self):
+        self.asked = 0
+
+    async def ask(self):
+        self.asked += 1
+        raise TooManyRequests('admission webhook "a" denied the request: no', status=429, retry_after_s=600.0)
+
+
+async def test_a_webhook_is_asked_a_few_times_and_not_for_as_long_as_a_server(monkeypatch):
+    monkeypatch.setattr("kubectl_reconcile.engine.apply.flow_control._LONGEST_ASKED_S", 0.001)
+    hook = Refusing()
+    with pytest.raises(TooManyRequests):
+        await patiently(hook.ask, pace=FlowControl())
+    assert hook.asked == 6

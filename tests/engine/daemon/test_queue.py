@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from kubectl_reconcile.core.daemon.priority import Priority
-from kubectl_reconcile.engine.daemon import queue as work_queue
-from kubectl_reconcile.engine.daemon.pacing import TurnPacing
-from kubectl_reconcile.engine.daemon.queue import WorkQueue, backoff_s
+from kubectl_reconcile.engine.daemon.turns import queue as work_queue
+from kubectl_reconcile.engine.daemon.turns.pacing import TurnPacing
+from kubectl_reconcile.engine.daemon.turns.queue import WorkQueue, backoff_s
 from kubectl_reconcile.engine.telemetry.logs import News
 from tests.waiting import steadily_meanwhile, until
 
@@ -148,7 +148,7 @@ async def test_what_somebody_was_woken_for_who_is_cancelled_then_is_taken_by_ano
 
 
 async def test_an_item_that_writes_in_every_pass_is_paced_and_a_person_goes_past_that(monkeypatch):
-    monkeypatch.setattr("kubectl_reconcile.engine.daemon.pacing._REFILL_S", 10_000.0)
+    monkeypatch.setattr("kubectl_reconcile.engine.daemon.turns.pacing._REFILL_S", 10_000.0)
     queue = WorkQueue()
     passes = 0
     queue.changed("fought over")
@@ -166,7 +166,7 @@ async def test_an_item_that_writes_in_every_pass_is_paced_and_a_person_goes_past
 
 
 async def test_what_somebody_waits_for_isnt_put_off_by_what_was_written_before_nor_is_it_without_end(monkeypatch):
-    monkeypatch.setattr("kubectl_reconcile.engine.daemon.pacing._REFILL_S", 10_000.0)
+    monkeypatch.setattr("kubectl_reconcile.engine.daemon.turns.pacing._REFILL_S", 10_000.0)
     pacing = TurnPacing()
     for _ in range(10):
         pacing.wrote("database")
@@ -226,7 +226,9 @@ def test_an_item_that_is_gone_and_comes_back_has_used_what_its_namespace_used():
 
 def test_what_is_over_is_forgotten_once_much_is_known(monkeypatch):
     clock = itertools.count(1000.0, 1000.0)
-    monkeypatch.setattr("kubectl_reconcile.engine.daemon.pacing.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(
+        "kubectl_reconcile.engine.daemon.turns.pacing.time", SimpleNamespace(monotonic=lambda: next(clock))
+    )
     pacing = TurnPacing()
     for number in range(5000):
         pacing.held_up(number, f"namespace-{number}", 1.0)

@@ -23,8 +23,8 @@ from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.endings.cascade import Cascade
+from kubectl_reconcile.core.planning.hold import Hold, is_approved
 from kubectl_reconcile.core.planning.kinds import PRECIOUS
-from kubectl_reconcile.core.planning.plan import Hold, is_approved
 from kubectl_reconcile.core.resources.sync import Sync
 
 _SHOWN = 5

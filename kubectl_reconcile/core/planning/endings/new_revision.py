@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.planning.hold import NEW_REVISION, Hold, is_approved
 from kubectl_reconcile.core.planning.inputs import Inputs
-from kubectl_reconcile.core.planning.plan import NEW_REVISION, Change, Hold, Plan, is_approved
+from kubectl_reconcile.core.planning.plan import Change, Plan
 from kubectl_reconcile.core.resources.history import settings_of
 from kubectl_reconcile.core.resources.sync import ApprovalPolicy
 

@@ -25,8 +25,9 @@ from kubectl_reconcile.core.planning.endings.cascade import (
 )
 from kubectl_reconcile.core.planning.endings.holds import Doom, others_along
 from kubectl_reconcile.core.planning.endings.updates import BOUND_TO_GO, is_rewired
+from kubectl_reconcile.core.planning.hold import Hold
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.plan import Change, Gate, Hold, Op, Plan, Provenance
+from kubectl_reconcile.core.planning.plan import Change, Gate, Op, Plan, Provenance
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.sync import Sync
 

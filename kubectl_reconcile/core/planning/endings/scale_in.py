@@ -21,8 +21,9 @@ from kubectl_reconcile.core.planning.endings.updates import (
     replicas_gone,
     scale_states,
 )
+from kubectl_reconcile.core.planning.hold import is_approved
 from kubectl_reconcile.core.planning.kinds import CLAIM
-from kubectl_reconcile.core.planning.plan import Change, is_approved
+from kubectl_reconcile.core.planning.plan import Change
 
 
 def scale_in(builder: PlanBuilder, asked: Collection[ObjectRef]) -> None:

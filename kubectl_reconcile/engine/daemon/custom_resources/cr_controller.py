@@ -112,7 +112,7 @@ class CrController(Struct):
         made = await context.plan_uncontended(
             ref, lambda contentions: plan_of(session, context.view, cr, contentions, trusting=provisional)
         )
-        results = await context.writer(session, stop, provisional=provisional).run(made)
+        results = await context.writer(session, stop, provisional=provisional, tenant=ref.namespace).run(made)
         if not stop.is_set():
             await self._note_observed(session, ref, made)
         return made, results

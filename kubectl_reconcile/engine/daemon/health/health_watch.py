@@ -17,7 +17,7 @@ import asyncio
 import functools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -37,7 +37,7 @@ from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.broken_pods import Pods
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.health.judging import Judging
-from kubectl_reconcile.engine.daemon.health.watched import FIRST_PODS_S, PodLook, WatchedMembers
+from kubectl_reconcile.engine.daemon.health.watched import FIRST_PODS_S, MemberClaims, PodLook, WatchedMembers
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.telemetry.logs import event
 
@@ -75,21 +75,34 @@ class HealthWatch:
 
     # What is watched -------------------------------------------------------------------------
 
-    async def take_up(self, sync: Sync, live: Manifest, places: frozenset[str] = frozenset()) -> None:
+    async def take_up(
+        self,
+        sync: Sync,
+        live: Manifest,
+        asked: Mapping[ObjectRef, object] | None = None,
+        places: frozenset[str] = frozenset(),
+    ) -> None:
         """Watch the members of a Sync, whose feeds are followed by now; its spec may be another than before.
 
-        *places* are namespaces that it is about to write to, besides those that it says it has members in.
+        *asked* is what its source asks for, as before where it is None. *places* are namespaces that it has members in, besides those that it says.
         """
         places |= Contents.recorded(live).namespaces | {"", sync.namespace}
         sync = replace(sync, health=self.context.session.health_of(sync))
         known = self._watched.get(sync.ref)
         is_same = known is not None and known.is_whole and known.sync.health == sync.health
-        if known is not None and is_same and places <= known.places:
+        asked = known.claims.asked if asked is None and known is not None else asked
+        if known is not None and is_same and (places <= known.claims.places or asked is not None):
             known.sync = sync
+            if asked is not None:
+                self._judging.ask_for(known, asked)
+                self._plan(sync.ref, known)
             return
         tally = HealthTally(HealthTally.since(map_at(live, "status")))
         told = str((condition_of(live, "Healthy") or {}).get("reason") or "")
-        watched = WatchedMembers(sync, places, tally, known.steady if known else Steadiness(), told=told)
+        unasked = frozenset(map(str, map_at(live, "status").get("unasked") or ()))
+        watched = WatchedMembers(
+            sync, MemberClaims(places, asked, unasked), tally, known.steady if known else Steadiness(), told=told
+        )
         if known is not None:
             watched.told_s, watched.missing = known.told_s, known.missing
             known.end()
@@ -100,7 +113,7 @@ class HealthWatch:
     async def learn(self, sync: Sync, live: Manifest) -> None:
         """Watch the members that a Sync says it has, where no plan has shown them: it is suspended, or its source can't be read."""
         if sync.ref in self._watched:
-            await self.take_up(sync, live, self._watched[sync.ref].places)
+            await self.take_up(sync, live, places=self._watched[sync.ref].claims.places)
             return
         session, contents = self.context.session_of(sync), Contents.recorded(live)
         feeds = gather.member_feeds(session, gather.member_kinds(session, contents, ()), PART_OF)

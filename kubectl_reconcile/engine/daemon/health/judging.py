@@ -1,6 +1,7 @@
 """Judges the members of followed Syncs, and what modules have made of them: from the caches, without a request.
 
-What counts as a member carries the mark of its Sync, put there by its field manager, in a namespace that the Sync writes to; what counts
+What counts as a member carries the mark of its Sync, and is asked for by its source; where no plan has shown for what that asks, the
+Sync's field manager has put the mark there, in a namespace that the Sync writes to. What counts
 below one was applied by the module of what owns it. A stranger's object says nothing about a Sync.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -72,6 +73,18 @@ class Judging(Struct):
             await asyncio.sleep(0)
         watched.is_whole = True
 
+    def ask_for(self, watched: WatchedMembers, asked: Mapping[ObjectRef, object]) -> None:
+        """Count as members what the source asks for now."""
+        before, watched.claims.asked = watched.claims.asked, asked
+        if before is asked:
+            return
+        known = set(before) if before is not None else set(watched.tally.refs())
+        snapshot, set_id = self.context.view.of(watched.sync).snapshot(), set_id_of(watched.sync)
+        for ref in known.symmetric_difference(asked):
+            stored = snapshot.stored(ref)
+            is_marked = stored is not None and stored.labels.get(PART_OF) == set_id
+            self.judge(watched, ref, stored.manifest() if stored is not None and is_marked else None)
+
     def _owned(self, uid: str, deep: int = 1) -> Iterator[StoredObject]:
         """Yield what modules have made of an object, and of what they made."""
         for stored in self.context.cache.snapshot().owned_by(uid):
@@ -108,7 +121,11 @@ class Judging(Struct):
             if stored is None:
                 return None
             sync = self._set_of(stored)
-            if sync is not None and (watched := self.watched.get(sync)) is not None:
+            if (
+                sync is not None
+                and (watched := self.watched.get(sync)) is not None
+                and watched.claims.may_be(stored.ref)
+            ):
                 return watched, stored.ref
             uid = stored.controller_uid
         return None
@@ -118,7 +135,9 @@ class Judging(Struct):
     def judge(self, watched: WatchedMembers, ref: ObjectRef, live: Manifest | None) -> bool:
         """Judge a member, None where it isn't there or is none any more; tell whether there is news."""
         sync, now = watched.sync, now_text()
-        is_ours = ref.namespace in watched.places and live is not None and is_marked_by_us(live, sync.field_manager)
+        is_ours = live is not None and watched.claims.may_be(ref)
+        if watched.claims.asked is None and live is not None:
+            is_ours = is_ours and is_marked_by_us(live, sync.field_manager)
         found, is_news = (_LEFT_AWAY if live is None and ref in watched.missing else None), False
         if live is not None and is_ours:
             found = self._member_health(watched, ref, live, now)

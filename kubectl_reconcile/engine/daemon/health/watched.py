@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -23,15 +24,33 @@ class PodLook(Struct):
     pause_s: float = FIRST_PODS_S
 
 
+class MemberClaims(Struct):
+    """Of what carries a Sync's mark, what may be its member.
+
+    *asked* is what its source asks for; None where no plan has shown that: then it is what is in the namespaces that the Sync writes to, *places*,
+    and wasn't told as *unasked* before.
+    """
+
+    places: frozenset[str]
+    asked: Mapping[ObjectRef, object] | None = None
+    unasked: frozenset[str] = frozenset()
+
+    def may_be(self, ref: ObjectRef) -> bool:
+        """Tell whether what carries the mark may be a member."""
+        if self.asked is not None:
+            return ref in self.asked
+        return ref.namespace in self.places and str(ref) not in self.unasked
+
+
 class WatchedMembers(Struct):
     """One Sync's members. *told_s* is when its status was written last, *told* the word of it; *is_news* that it isn't up to date.
 
-    *places* are the namespaces that the Sync writes to, *is_whole* tells that all members were judged once. *missing* are members that
+    *claims* tell what is a member, *is_whole* tells that all members were judged once. *missing* are members that
     somebody deleted and that are left so.
     """
 
     sync: Sync
-    places: frozenset[str]
+    claims: MemberClaims
     tally: HealthTally
     steady: Steadiness = field(default_factory=Steadiness)
     looks: dict[ObjectRef, PodLook] = field(default_factory=dict)

@@ -14,10 +14,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon import pass_events as on
-from kubectl_reconcile.core.daemon.pass_state import PassState, is_at_rest
+from kubectl_reconcile.core.daemon.pass_phase import is_at_rest
+from kubectl_reconcile.core.daemon.pass_state import PassState
 from kubectl_reconcile.core.manifests.parse import Located
-from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.plan import Change, Plan
+from kubectl_reconcile.core.objects import GroupKind, ObjectRef
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import GitSpec
 from kubectl_reconcile.core.resources.verification import Verification
@@ -28,6 +29,9 @@ from kubectl_reconcile.source.git import GitSource
 _PLACE: Final = attrgetter("path", "line")
 _PLACE_OF_CHANGE: Final = attrgetter("provenance.file", "provenance.line")
 _REF: Final = attrgetter("ref")
+_STRANGE_S: Final = 30.0
+"""How often what nobody asks for has a set looked at, in seconds: anybody may mark things as its members, and change these without end."""
+_MOST_STRANGE: Final = 100
 
 
 class NothingReadError(RuntimeError):
@@ -43,10 +47,37 @@ class SourceAnswer(Struct, frozen=True):
     earlier: Desired | None = None
 
 
+class ChangedMembers(Struct):
+    """What changed in the cluster since it was looked at last. What is *strange* isn't asked for, and is looked at from *strange_at_s* on."""
+
+    members: set[ObjectRef] = field(default_factory=set)
+    strange: set[ObjectRef] = field(default_factory=set)
+    strange_at_s: float = 0.0
+
+    def note(self, ref: ObjectRef, *, is_known: bool) -> None:
+        """Note a change of something that *is_known* as a member, or only says so."""
+        if is_known:
+            self.members.add(ref)
+        elif len(self.strange) < _MOST_STRANGE:
+            self.strange.add(ref)
+
+    def is_there(self, now_s: float) -> bool:
+        """Tell whether something has changed that is to be looked at now."""
+        return bool(self.members or (self.strange and now_s >= self.strange_at_s))
+
+    def take(self, now_s: float) -> frozenset[ObjectRef]:
+        """Return what has changed and is to be looked at now, once."""
+        changed, self.members = frozenset(self.members), set()
+        if self.strange and now_s >= self.strange_at_s:
+            changed |= self.strange
+            self.strange, self.strange_at_s = set(), now_s + _STRANGE_S
+        return changed
+
+
 class FollowedSync(Struct):
     """One Sync being followed: its state, and what carrying out needs besides, which decides nothing.
 
-    *changed* are the members that changed in the cluster since the last turn. *reading* asks the source, beside all else; *answer* is what
+    *changed* are the members that changed in the cluster since the last turn. *leaving* are members that nobody asks for any more. *reading* asks the source, beside all else; *answer* is what
     resulted, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of; *earlier* is as for an answer.
     *version* is that of the live Sync as the last turn left it. *same* are the commit that a daemon before this one tried and the first that this
     one read, where they hold the same.
@@ -56,7 +87,8 @@ class FollowedSync(Struct):
     target: Target | None = None
     desired: Desired | None = None
     places: Mapping[ObjectRef, Located] = field(default_factory=dict)
-    changed: set[ObjectRef] = field(default_factory=set)
+    changed: ChangedMembers = field(default_factory=ChangedMembers)
+    leaving: frozenset[ObjectRef] = frozenset()
     verification: Verification | None = None
     newest: Desired | None = None
     earlier: Desired | None = None
@@ -65,6 +97,18 @@ class FollowedSync(Struct):
     version: str = ""
     same: tuple[str, str] = ("", "")
     _placed: tuple[Located, ...] = ()
+
+    def note_changed(self, ref: ObjectRef) -> bool:
+        """Note that what is marked as a member changed; tell whether it is one, as far as is known."""
+        is_known = self.desired is None or ref in self.places or ref in self.leaving
+        self.changed.note(ref, is_known=is_known)
+        return is_known
+
+    def asked_of_kind(self, kind: GroupKind, namespace: str) -> set[ObjectRef]:
+        """Return which objects of a kind the source asks for; *namespace* is that of those that say none."""
+        manifests = self.newest.manifests if self.newest is not None else ()
+        refs = (each.ref for each in manifests if each.gvk.group_kind == kind)
+        return {ref._replace(namespace=ref.namespace or namespace) for ref in refs}
 
     def let_go_of_parent(self) -> None:
         """Keep of the live Sync its version alone until the next turn brings it: parsed it is the largest part of all."""
@@ -112,6 +156,7 @@ class FollowedSync(Struct):
 
     def find_places(self, made: Plan, desired: Desired) -> None:
         """Note where each member of a plan of the whole set is written down."""
+        self.leaving = frozenset(each.ref for each in made.acting() if each.op is Op.DELETE)
         known, before, self._placed = self.places, self._placed, desired.manifests
         self.places = _places_after(known, before, desired.manifests, made) or _places_in(
             desired.manifests, made.changes
@@ -126,7 +171,7 @@ class FollowedSync(Struct):
     def forget(self) -> None:
         """Forget what was read, and what follows from that."""
         self.desired = self.newest = self.earlier = None
-        self.places, self._placed = {}, ()
+        self.places, self._placed, self.leaving = {}, (), frozenset()
 
 
 def _places_in(manifests: Sequence[Located], changes: Sequence[Change]) -> dict[ObjectRef, Located]:

@@ -1,4 +1,4 @@
-"""Runs what asks Git servers, in threads of its own, in the order that ``core.daemon.lanes`` decides.
+"""Runs what asks Git servers, in threads of its own, in the order that ``core.fair.lanes`` decides.
 
 A thread that waits for a server can't be ended, but the git that it waits for can: a job that is cancelled, stopped or
 late has its git killed, and its thread ends by itself. Its slot is free once it has.
@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
-from kubectl_reconcile.core.daemon.lanes import PATIENCE_S, BreakOff, Job, Lane, Lanes, host_of
+from kubectl_reconcile.core.fair.lanes import PATIENCE_S, BreakOff, Job, Lane, Lanes, host_of
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.running.ending import Ending

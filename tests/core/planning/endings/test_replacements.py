@@ -5,6 +5,7 @@ import pytest
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.endings.replacements import with_replacements
+from kubectl_reconcile.core.planning.hold import Marked
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
 from tests.core.planning.changes import a_change
@@ -34,7 +35,7 @@ def change(body, op=Op.REPLACE, **more):
 
 
 def plan_of(*changes, members=3, **more):
-    return Plan(SHOP.ref, "c" * 40, changes, members=members, **more)
+    return Plan(SHOP.ref, "c" * 40, changes, marked=Marked(members), **more)
 
 
 def judged(*changes, listed=None, sync=SHOP, **more):

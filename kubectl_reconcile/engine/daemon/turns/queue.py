@@ -3,13 +3,15 @@
 Rules, after Kubernetes' own work queues:
 
 - An item that is being worked on and asked for again runs once more afterwards, never twice at once.
-- Higher priority first; among equals, first come, first served.
+- Tenants are served in turns, whatever they ask for (``core.fair.turns``); of one tenant's items those of higher priority go first, among
+  equals the one that came first.
+- No tenant has all turns at a time, nor more than a few that last (``core.fair.shares``); an item that is *away*, since it waits for what is
+  counted elsewhere, has none meanwhile.
 - A failed item waits longer each time, with jitter, up to a cap; success forgets the failures.
 - A delayed request never postpones one that is already due.
 - What the cluster does (drift, a child, a time that has come) is waited for a moment, since it comes in bursts; what
   a person or Git asks for isn't.
 - An item that writes in pass after pass, or that holds up all others, is paced. Only a person or a push goes past that.
-
 - What has its time only after a while comes with others at the next half second: a thousand such items a minute wake nobody a thousand times.
 - Of all who wait for a turn one is woken for an item, when that is due: while nothing is, nobody is.
 
@@ -25,16 +27,23 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from enum import Enum
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
-from kubectl_reconcile.engine.daemon.pacing import TurnPacing
+from kubectl_reconcile.core.fair.shares import Limits, Shares
+from kubectl_reconcile.core.fair.turns import Turns, Waiting
+from kubectl_reconcile.engine.daemon.turns.pacing import TurnPacing
 
 Item = TypeVar("Item", bound=Hashable)
 
+TURNS_AT_ONCE: Final = 24
+"""How many items are worked on at a time, late ones and those that are away left out."""
+LATE: Final = Limits(late=8, late_in_all=96)
+"""How many turns of one tenant may be late, and how many altogether."""
 _FAR_S = 10.0
 _TOGETHER_S = 0.5
 
@@ -61,19 +70,82 @@ class Turn(NamedTuple, Generic[Item]):
     waited_s: float
 
 
-class _Entry(Struct, Generic[Item]):
+class _Entry(Struct, Generic[Item], eq=False):
     item: Item
     priority: Priority
     due_s: float
+    place: Waiting[_Entry[Item]] | None = None
+
+
+class _Standing(Enum):
+    """How a turn that is under way counts."""
+
+    HELD = "held"
+    """Among the others."""
+    LATE = "late"
+    """Among its tenant's late ones."""
+    AWAY = "away"
+    """Not here."""
+
+
+class TurnsUnderWay(Struct, Generic[Item]):
+    """The items that are worked on, and how each counts. *tenant_of* says whose an item is; who has no name shares with nobody."""
+
+    tenant_of: Callable[[Item], str] = lambda _: ""
+    _standing: dict[Item, _Standing] = field(default_factory=dict)
+    _shares: Shares = field(default_factory=lambda: Shares(LATE))
+
+    def __contains__(self, item: object) -> bool:
+        """Tell whether an item is worked on."""
+        return item in self._standing
+
+    def __iter__(self) -> Iterator[Item]:
+        """Yield the items that are worked on."""
+        return iter(self._standing)
+
+    def __len__(self) -> int:
+        """Return how many items are worked on."""
+        return len(self._standing)
+
+    def may_begin(self, tenant: str) -> bool:
+        """Tell whether another item of *tenant* may be worked on."""
+        return self._shares.has_place(tenant, TURNS_AT_ONCE)
+
+    def begin(self, item: Item) -> None:
+        """Note that the work on *item* has begun; or that an item that was away is here again, whoever else is by now."""
+        self._standing[item] = _Standing.HELD
+        self._shares.take(self.tenant_of(item))
+
+    def end(self, item: Item) -> None:
+        """Note that the work on *item* is over."""
+        self._give_back(item)
+        self._standing.pop(item, None)
+
+    def outstay(self, item: Item) -> bool:
+        """Note that the work on *item* takes long; tell whether somebody else may work meanwhile."""
+        if self._standing.get(item) is not _Standing.HELD or not self._shares.outstay(self.tenant_of(item)):
+            return False
+        self._standing[item] = _Standing.LATE
+        return True
+
+    def away(self, item: Item) -> None:
+        """Note that the work on *item* waits for what is counted elsewhere."""
+        self._give_back(item)
+        self._standing[item] = _Standing.AWAY
+
+    def _give_back(self, item: Item) -> None:
+        standing = self._standing.get(item, _Standing.AWAY)
+        if standing is not _Standing.AWAY:
+            self._shares.give_back(self.tenant_of(item), was_late=standing is _Standing.LATE)
 
 
 class WorkQueue(Struct, Generic[Item]):
-    """Items waiting to be worked on; used from one event loop."""
+    """Items waiting to be worked on, and those *under_way*; used from one event loop."""
 
+    under_way: TurnsUnderWay[Item] = field(default_factory=TurnsUnderWay)
     _waiting: dict[Item, _Entry[Item]] = field(default_factory=dict)
     _later: list[tuple[float, int, _Entry[Item]]] = field(default_factory=list)
-    _ready: list[tuple[int, int, _Entry[Item]]] = field(default_factory=list)
-    _running: set[Item] = field(default_factory=set)
+    _ready: Turns[_Entry[Item]] = field(default_factory=Turns)
     _failures: dict[Item, int] = field(default_factory=dict)
     pacing: TurnPacing[Item] = field(default_factory=TurnPacing)
     _order: itertools.count[int] = field(default_factory=itertools.count)
@@ -93,6 +165,7 @@ class WorkQueue(Struct, Generic[Item]):
             return
         if waiting is not None:
             due_s, priority = min(due_s, waiting.due_s), min(priority, waiting.priority)
+            self._leave_line(waiting)
         entry = _Entry(item, priority, due_s)
         self._waiting[item] = entry
         heapq.heappush(self._later, (due_s, next(self._order), entry))
@@ -115,7 +188,8 @@ class WorkQueue(Struct, Generic[Item]):
 
     def forget(self, item: Item) -> None:
         """Drop *item*: it doesn't exist any more."""
-        self._waiting.pop(item, None)
+        if (waiting := self._waiting.pop(item, None)) is not None:
+            self._leave_line(waiting)
         self._failures.pop(item, None)
         self.pacing.forget(item)
 
@@ -124,7 +198,7 @@ class WorkQueue(Struct, Generic[Item]):
         while True:
             self._promote()
             if entry := self._next():
-                self._running.add(entry.item)
+                self.under_way.begin(entry.item)
                 if self._ready:
                     self._wake()
                 self._wake_for_next()
@@ -132,22 +206,30 @@ class WorkQueue(Struct, Generic[Item]):
             await self._woken()
 
     def done(self, item: Item) -> None:
-        """Say that the work on *item* is over; if it was asked for meanwhile, it is next."""
-        self._running.discard(item)
+        """Say that the work on *item* is over; if it was asked for meanwhile, it waits for its next turn."""
+        self.under_way.end(item)
         self._ended.set()
-        if item in self._waiting:
+        waiting = self._waiting.get(item)
+        if waiting is not None and waiting.due_s <= time.monotonic():  # it was passed over until now
+            heapq.heappush(self._later, (waiting.due_s, next(self._order), waiting))
+        if waiting is not None or self._ready:
+            self._wake()
+
+    def look(self) -> None:
+        """Have somebody look for what is next: turns under way count otherwise than before."""
+        if self._ready:
             self._wake()
 
     async def idle(self, among: Callable[[Item], bool] = lambda _: True) -> None:
         """Wait until no item, or none *among* these, is being worked on."""
-        while any(among(item) for item in self._running):
+        while any(among(item) for item in self.under_way):
             self._ended.clear()
             await self._ended.wait()
 
     @property
     def is_at_rest(self) -> bool:
         """Whether no item is being worked on."""
-        return not self._running
+        return not len(self.under_way)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -191,31 +273,34 @@ class WorkQueue(Struct, Generic[Item]):
         self._alarm = None
         self._wake()
 
+    def _leave_line(self, entry: _Entry[Item]) -> None:
+        if entry.place is not None:
+            self._ready.withdraw(entry.place)
+
     def _promote(self) -> None:
+        """Have what is due wait for its turn; what is worked on still does so once that is over, and what is paced by now comes later."""
         now_s = time.monotonic()
         while self._later and self._later[0][0] <= now_s:
             *_, entry = heapq.heappop(self._later)
-            if self._waiting.get(entry.item) is entry:
-                heapq.heappush(self._ready, (entry.priority, next(self._order), entry))
+            if self._waiting.get(entry.item) is not entry or entry.item in self.under_way or entry.place is not None:
+                continue
+            if not self._is_paced(entry, now_s):
+                entry.place = self._ready.add(entry, self.under_way.tenant_of(entry.item), entry.priority.urgency)
+
+    def _is_paced(self, entry: _Entry[Item], now_s: float) -> bool:
+        """Tell whether an entry has to come later, and have it do so."""
+        until_s = self.pacing.until_s(entry.item) if entry.priority > Priority.PUSH else 0.0
+        if until_s <= now_s:
+            return False
+        entry.due_s, entry.place = until_s, None
+        heapq.heappush(self._later, (until_s, next(self._order), entry))
+        return True
 
     def _next(self) -> _Entry[Item] | None:
-        """Take the first ready entry whose item isn't running; entries that were replaced are dropped, those that are paced by now come later."""
-        passed = []
-        found = None
+        """Take the entry whose turn it is, if there is one that may have it."""
         now_s = time.monotonic()
-        while self._ready and found is None:
-            key = heapq.heappop(self._ready)
-            entry = key[2]
-            if self._waiting.get(entry.item) is not entry:
-                continue
-            if entry.item in self._running:
-                passed.append(key)
-            elif entry.priority > Priority.PUSH and (until_s := self.pacing.until_s(entry.item)) > now_s:
-                entry.due_s = until_s
-                heapq.heappush(self._later, (until_s, next(self._order), entry))
-            else:
-                found = entry
-                del self._waiting[entry.item]
-        for key in passed:
-            heapq.heappush(self._ready, key)
-        return found
+        while (found := self._ready.next(self.under_way.may_begin)) is not None:
+            if not self._is_paced(found, now_s):
+                del self._waiting[found.item]
+                return found
+        return None

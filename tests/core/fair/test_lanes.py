@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kubectl_reconcile.core.daemon.lanes import (
+from kubectl_reconcile.core.fair.lanes import (
     THIS_MACHINE,
     BreakOff,
     Job,

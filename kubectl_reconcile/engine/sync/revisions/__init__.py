@@ -1,0 +1,1 @@
+"""What earlier revisions of a source asked for."""
