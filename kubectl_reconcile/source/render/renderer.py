@@ -157,7 +157,7 @@ class Renderer(Struct, eq=False):
             pause_s = self._late.pause_s(TENANT.get(), time.monotonic())
         if pause_s:
             message = f"not rendered for {pause_s:.0f} s more: renderings of this namespace took longer than {self.seconds:.0f} s"
-            raise SourceError(SourceFault.UNREACHABLE, message, "it will be retried; mend those that took too long")
+            raise SourceError(SourceFault.UNREACHABLE, message, "it will be retried; repair those that took too long")
 
     def trace(self, overlay: str, tree: Tree, limits: GitLimits) -> Traces:
         """Render the folder *overlay* of *tree* once more and return where each field comes from; nothing where that fails. Blocks.

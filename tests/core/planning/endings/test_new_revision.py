@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.apply.results import report_of
-from kubectl_reconcile.core.planning.plan import NEW_REVISION
+from kubectl_reconcile.core.planning.hold import NEW_REVISION
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.core.resources.sync import ApprovalPolicy, GitSpec
 from tests.core.planning.services import SHOP, live, plan, service
