@@ -3,6 +3,10 @@
 import pytest
 
 from kubectl_reconcile.module_api import Context
+from kubectl_reconcile_operators.etcd import EtcdCluster
+from kubectl_reconcile_operators.etcd_backup import EtcdBackup
+from kubectl_reconcile_operators.kafka import Kafka
+from kubectl_reconcile_operators.postgres import MyDatabase
 from kubectl_reconcile_operators.volumes import VolumeWish, bytes_of, volume_claim, would_shrink
 
 CR = {"apiVersion": "db.example.com/v1", "kind": "Store", "metadata": {"name": "a", "namespace": "n", "uid": "u"}}
@@ -34,3 +38,18 @@ def test_a_claim_names_its_class_where_one_is_wanted_and_notes_what_is_known():
     made = volume_claim(CTX, "a-0", VolumeWish("1Gi", "fast"), "", {"known": "1", "unknown": ""})
     assert made["spec"]["storageClassName"] == "fast"
     assert made["metadata"] == {"name": "a-0", "labels": CTX.labels(), "annotations": {"known": "1"}}
+
+
+@pytest.mark.parametrize("module", [EtcdBackup, EtcdCluster, Kafka, MyDatabase], ids=lambda each: each.name)
+def test_whoever_makes_volumes_keeps_them_unless_they_are_to_go(module):
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}}
+    pod = {**claim, "kind": "Pod"}
+    for spec, stays in (
+        ({}, True),
+        ({"deletionPolicy": "Retain"}, True),
+        ({"deletionPolicy": "Delete"}, False),
+        (3, True),
+    ):
+        assert module.holds({"spec": spec}, claim) is stays
+        assert not module.holds({"spec": spec}, pod)
+    assert any(each.labels == {"reconcile.dev/module": module.name} for each in module.reads)

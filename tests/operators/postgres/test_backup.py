@@ -266,6 +266,27 @@ def test_the_claim_that_was_made_outlasts_the_wish_for_backups():
     assert jobs(world) == []
 
 
+def test_a_database_that_is_created_again_finds_the_claim_with_backups_and_leaves_it_as_it_is():
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    world = a_world(backup={"immediate": True, "target": {"volumeClaimSpec": size}})
+    world.settle()
+    claim = world.objects["PersistentVolumeClaim", "db-backups"]
+    claim["spec"] |= {"storageClassName": "standard", "volumeMode": "Filesystem", "volumeName": "pv-1"}
+    del world.cr["status"]
+    outcome = world.ask()
+    (found,) = (each for each in outcome.children if each["metadata"]["name"] == "db-backups")
+    assert "spec" not in found  # what it has by now can't be taken away
+    assert "PersistentVolumeClaim/db-backups" in outcome.untouched
+
+
+def test_a_claim_of_somebody_elses_isnt_taken_for_the_one_with_backups():
+    metadata = {"name": "db-backups", "namespace": "shop", "labels": {"reconcile.dev/module": "mydatabase"}}
+    world = a_world(backup={"immediate": True, "target": {"volumeClaimSpec": {"accessModes": ["ReadWriteOnce"]}}})
+    world.others = [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}]
+    outcome = world.ask()
+    assert "PersistentVolumeClaim/db-backups" not in outcome.untouched
+
+
 WRONG = {
     "no schedule at all": ({"target": TARGET}, ".spec.backup"),
     "bad cron": ({**NIGHTLY, "schedule": "often"}, ".spec.backup.schedule"),
