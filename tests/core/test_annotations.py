@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.annotations import (
+    MEMBERS_FROM,
     NO_OPTIONS,
     TABLE,
     HookPoint,
     MemberOptions,
     Place,
     names_of,
+    origin_of_members,
     renamed,
 )
 from kubectl_reconcile.core.objects import ObjectRef
@@ -40,6 +42,7 @@ def test_names_are_kebab_case_and_each_place_has_a_name_once():
 
 
 SPELLED = re.compile(r"(?<![\w.-])reconcile\.dev/([A-Za-z][A-Za-z-]*)")
+SET = f"applyset-{'A-_9' * 10}xyz-v1"
 
 
 def _texts():
@@ -100,6 +103,7 @@ ASKED = {
     "prune as by default": ({"prune": "true"}, {"kept": False}),
     "conflicts": ({"conflicts": "Yield"}, {"conflicts": ConflictPolicy.YIELD}),
     "moved-from": ({"moved_from": "shop/old"}, {"moved_from": ObjectRef("reconcile.dev", "Sync", "shop", "old")}),
+    "moved-from a set": ({"moved_from": f" {SET} "}, {"moved_from": ObjectRef("reconcile.dev", "Sync", "", SET)}),
     "moved-to": ({"moved_to": "shop/new"}, {"moved_to": ObjectRef("reconcile.dev", "Sync", "shop", "new")}),
     "source": ({"source": "apps/web.yaml"}, {"source": "apps/web.yaml"}),
     "paused": ({"paused": "true"}, {"paused": True}),
@@ -175,3 +179,11 @@ texts = st.text(max_size=40) | st.sampled_from(["true", "../x", "pre-sync", "1",
 def test_reading_options_never_fails(annotations):
     found = MemberOptions.of({"metadata": {"annotations": annotations}})
     assert all(fault.name in annotations for fault in found.faults)
+
+
+def test_a_sync_says_whose_members_it_takes_over():
+    assert origin_of_members({MEMBERS_FROM: "shop/old"}) == ObjectRef("reconcile.dev", "Sync", "shop", "old")
+    assert origin_of_members({MEMBERS_FROM: SET}) == ObjectRef("reconcile.dev", "Sync", "", SET)
+    assert [origin_of_members(noted) for noted in ({}, {MEMBERS_FROM: "old"}, {MEMBERS_FROM: "applyset-x-v1"})] == [
+        None
+    ] * 3

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_reconcile.core.annotations import APPROVED_PLAN, PUSHED_AT, RESUME_REQUESTED_AT, SYNC_REQUESTED_AT
+from kubectl_reconcile.core.annotations import (
+    APPROVED_PLAN,
+    MEMBERS_FROM,
+    PUSHED_AT,
+    RESUME_REQUESTED_AT,
+    SYNC_REQUESTED_AT,
+)
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.daemon.watch_events import (
@@ -67,6 +73,7 @@ def test_a_request_stands_until_it_is_answered():
 NEWS = {
     "a push": ({PUSHED_AT: "1"}, [on.Pushed()]),
     "an approval": ({APPROVED_PLAN: "abc"}, [on.Approved()]),
+    "whose objects it takes over": ({MEMBERS_FROM: "shop/old"}, [on.Approved()]),
     "both": ({PUSHED_AT: "1", APPROVED_PLAN: "abc"}, [on.Approved(), on.Pushed()]),
     "something else": ({"team": "web"}, []),
 }

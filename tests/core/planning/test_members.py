@@ -177,6 +177,32 @@ def test_an_object_that_says_where_it_comes_from_is_taken():
     assert elsewhere.gate.blocked
 
 
+BY_ID = ObjectRef("reconcile.dev", "Sync", "", OTHER_ID)
+RENAMED = {
+    "its own word": (sized("x", moved_from=OTHER_ID), SHOP),
+    "the word of its Sync for all objects": (sized("x"), replace(SHOP, members_from=BY_ID)),
+    "the old name, for all objects": (sized("x"), replace(SHOP, members_from=OTHER.ref)),
+}
+
+
+@pytest.mark.parametrize(("wanted", "sync"), RENAMED.values(), ids=RENAMED)
+def test_an_object_of_a_sync_that_was_renamed_is_taken_by(wanted, sync):
+    there = [live(sized("x"), set_id=OTHER_ID)]
+    change = only(plan([wanted], there, sync=sync, gone=frozenset({BY_ID, OTHER.ref})))
+    assert (change.op, change.gate.blocked) == (Op.UPDATE, "")
+    assert change.after["metadata"]["labels"][PART_OF] == SHOP_ID
+
+
+def test_the_id_of_a_set_whose_sync_is_there_takes_nothing():
+    change = only(plan([sized("x", moved_from=OTHER_ID)], [live(sized("x"), set_id=OTHER_ID)]))
+    assert change.gate.blocked == (
+        f"it belongs to the set {OTHER_ID}, whose Sync hasn't released it; "
+        "annotate it there with reconcile.dev/moved-to: shop/shop, or remove it there first"
+    )
+    given = live(sized("x", moved_to="shop/shop"), set_id=OTHER_ID)
+    assert not only(plan([sized("x", moved_from=OTHER_ID)], [given])).gate.blocked
+
+
 def test_an_object_that_goes_elsewhere_is_kept_up_until_it_has_moved_and_then_left_alone():
     leaving = [sized("x", moved_to="shop/other")]
     change = only(plan(leaving, [live(sized("y"))]))

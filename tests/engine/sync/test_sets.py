@@ -164,6 +164,25 @@ async def test_a_race_with_another_writer_ends_with_what_git_asks_for(shop, conf
     assert [each["data"] for each in kept] == [{"color": "blue"}] * 6
 
 
+async def test_the_objects_of_a_sync_that_is_gone_are_taken_over_by_the_id_of_its_set_and_not_before(
+    shop, another_shop, config_map
+):
+    for each in (shop, another_shop):
+        each.write({"a.yaml": config_map("a", color="red"), "b.yaml": config_map("b")})
+    await shop.sync()
+    set_id = applyset_id((await shop.target()).sync.ref)
+    path = f"/apis/reconcile.dev/v1alpha1/namespaces/{shop.namespace}/syncs"
+    await another_shop.target()
+    annotations = {"annotations": {"reconcile.dev/members-from": set_id}}
+    await shop.session.client.patch(f"{path}/another", {"metadata": annotations})
+    done = await another_shop.sync()
+    assert all("whose Sync hasn't released it" in each.error for each in done.results), "it is there"
+    await shop.session.client.delete(f"{path}/shop")
+    done = await another_shop.sync()
+    assert (done.report.reason, done.report.counts.updated) == (ConditionReason.SYNCED, 2)
+    assert (await shop.live("ConfigMap", "a"))["metadata"]["labels"][PART_OF] != set_id
+
+
 # --- a preview of files that belong to no set ---------------------------------------------------------------------
 
 
