@@ -93,6 +93,20 @@ CASES = {
     "istio": Case(("samples/bookinfo/platform/kube/bookinfo.yaml",), "bookinfo"),
     "sock-shop": Case(("deploy/kubernetes/manifests",), "sock-shop"),
     "calico": Case(("manifests/calico.yaml",), "calico"),
+    "podinfo overlay": Case(("deploy",), "podinfo-overlay", "deploy/overlays/dev", "podinfo"),
+    "podinfo chart": Case(("charts",), "podinfo-chart", "charts/podinfo", "podinfo"),
+    "flux2-multi-tenancy tenants": Case(("tenants",), "tenants", "tenants/staging", "flux2-multi-tenancy"),
+    "descheduler overlay": Case(("kubernetes",), "descheduler", "kubernetes/deployment", "descheduler"),
+    "external-dns chart": Case(("charts",), "external-dns", "charts/external-dns", "external-dns"),
+    "argo-rollouts": Case(("manifests/install.yaml",), "argo-rollouts"),
+    "bank-of-anthos": Case(("kubernetes-manifests",), "bank"),
+    "contour": Case(("examples/render/contour.yaml",), "projectcontour"),
+    "csi-driver-nfs chart": Case(("charts/latest",), "csi-nfs", "charts/latest/csi-driver-nfs", "csi-driver-nfs"),
+    "gatekeeper chart": Case(("charts",), "gatekeeper-chart", "charts/gatekeeper", "gatekeeper"),
+    "node-feature-discovery overlay": Case(
+        ("deployment",), "node-feature-discovery", "deployment/overlays/default", "node-feature-discovery"
+    ),
+    "keda overlay": Case(("config",), "keda", "config/default", "keda"),
 }
 
 

@@ -4,8 +4,8 @@ Vocabulary: a *span* is a piece of text with a *tone*, the reason why it stands 
 few spans; a *terminal* says how lines are written to one stream.
 
 Rules: whatever is shown passes through `clean` here and nowhere else, so renderers needn't think of
-it. A line never breaks in two, whatever it holds. Nothing is cut unless a person's screen is there
-to cut it for.
+it. What is shown never breaks a line in two; a person's screen is there to cut tables for, and to wrap messages at its width, but
+for a command in one: what is copied is run.
 
 Never: lets a control character, an escape sequence or a change of direction through.
 """
@@ -18,6 +18,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from itertools import groupby
 from typing import IO, NamedTuple
 
 from msgspec import Struct
@@ -129,9 +130,10 @@ class Terminal(Struct, frozen=True):
         return sys.stderr
 
     def write(self, lines: Iterable[Line]) -> None:
-        """Write *lines*, each with its end."""
+        """Write *lines*, each with its end, and messages within the width of a person's screen."""
         stream = self.stream
-        stream.writelines(f"{self.text(one)}\n" for one in lines)
+        fitting = (part for one in lines for part in (wrapped(one, self.width) if _is_message(one) else (one,)))
+        stream.writelines(f"{self.text(one)}\n" for one in fitting)
         stream.flush()
 
     def rewind(self, lines: int) -> None:
@@ -139,6 +141,40 @@ class Terminal(Struct, frozen=True):
         stream = self.stream
         stream.write(f"\x1b[{lines}F\x1b[J")
         stream.flush()
+
+
+_MESSAGES = ("error: ", "warning: ", "hint: ")
+_WORD = re.compile(r"kubectl .*|\S+ *| +", re.DOTALL)
+_INDENT = "  "
+
+
+def wrapped(one: Line, width: int | None) -> list[Line]:
+    """Return *one* line as lines of *width* at most, broken between words; a command stays whole, for it is copied."""
+    words = [Span(word, span.tone) for span in one for word in _WORD.findall(clean(span.text))]
+    if width is None or sum(len(word.text) for word in words) <= width:
+        return [one]
+    made: list[list[Span]] = [[]]
+    taken = 0
+    for word in words:
+        if made[-1] and taken + len(word.text.rstrip()) > width:
+            made.append([Span(_INDENT)])
+            taken = len(_INDENT)
+        made[-1].append(word)
+        taken += len(word.text)
+    return [_joined(spans) for spans in made]
+
+
+def _is_message(one: Line) -> bool:
+    """Tell whether *one* is prose: an error, what to do, or a sentence of one tone that wants to be read."""
+    if one and one[0].text.startswith(_MESSAGES):
+        return True
+    return len(one) == 1 and one[0].tone in (Tone.BAD, Tone.WARNING) and not one[0].text.startswith(" ")
+
+
+def _joined(spans: Sequence[Span]) -> Line:
+    """Return *spans* with neighbours of one tone as one."""
+    groups = ((tone, "".join(span.text for span in some)) for tone, some in groupby(spans, lambda span: span.tone))
+    return tuple(Span(text, tone) for tone, text in groups)
 
 
 def terminals(colour: str) -> tuple[Terminal, Terminal]:

@@ -192,6 +192,10 @@ def test_a_paused_cr_is_left_alone(cluster, eventually):
 # --- an external system ---
 
 
+def awaited(cluster) -> list[str]:
+    return [each["note"] for each in cluster.list("Event") if each["reason"] == "AwaitingApproval"]
+
+
 def test_a_bar_is_disposed_of_only_if_somebody_approves(factory, daemon, cluster, plugin, written, eventually):
     machine = f"{cluster.namespace}.it"
     folder = written(cr("Candy", "it", flavor="white", sweetness=5))
@@ -207,12 +211,21 @@ def test_a_bar_is_disposed_of_only_if_somebody_approves(factory, daemon, cluster
     eventually(lambda: condition(cluster.get("Candy", "it"), "Ready").get("reason") == "WrongBar", "the bar is wrong")
     assert shown(preview(plugin, folder)) == expected
     assert factory.did(machine)[2:] == []
+    awaiting = condition(cluster.get("Candy", "it"), "AwaitingApproval")
+    assert (awaiting["status"], awaiting["reason"]) == ("True", "ActionHeld")
+    assert "dispose of bar-1" in awaiting["message"]
+    eventually(lambda: awaited(cluster) == [awaiting["message"]], "an event says so, once")
+    for verb in ("tree", "explain"):
+        shown_there = plugin(verb, "candy/it")
+        assert "waits for approval" in shown_there.out, (verb, shown_there)
 
     answer = plugin("approve", "candy/it", "--yes")
     assert answer.status == 0, answer.err
     eventually(lambda: ready(cluster), "the next bar is right")
     assert factory.did(machine)[2:] == [("dispose", "bar-1"), ("sugar", 9), ("make", "bar-2")]
     assert cluster.get("Candy", "it")["status"]["disposed"] == 1
+    assert condition(cluster.get("Candy", "it"), "AwaitingApproval")["status"] == "False"
+    assert awaited(cluster) == [awaiting["message"]]
     assert re.search(r'INFO applied object=.*/dispose-bar-1" op=act .* why="dispose of bar-1, .*undone"', daemon.log)
 
     cluster.delete("Candy", "it")
