@@ -124,7 +124,13 @@ class Contents(Struct, frozen=True):
         found = cls(kinds, namespaces, where, is_detailed)
         if not (told.kinds <= kinds and told.namespaces <= namespaces):
             found |= told
-        return replace(found, hints=listed - told.namespaces)
+        return found
+
+    @classmethod
+    def looked_for(cls, parent: Manifest) -> Contents:
+        """Return the same for whoever looks for members: with those namespaces as *hints* that annotations alone tell."""
+        found = cls.recorded(parent)
+        return replace(found, hints=found.namespaces - cls.told(parent).namespaces)
 
     @classmethod
     def told(cls, parent: Manifest) -> Contents:

@@ -95,7 +95,7 @@ async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion
     recorded = Contents.recorded(live)
     kinds = gather.member_kinds(session, recorded, ())
     feeds = gather.member_feeds(session, kinds, view.selects(set_id_of(sync)))
-    unlisted = _unlisted(await view.ensure(feeds, recorded))
+    unlisted = _unlisted(await view.ensure(feeds, Contents.looked_for(live)))
     inputs = Inputs(
         sync=sync,
         revision=Revision("", "", {}),

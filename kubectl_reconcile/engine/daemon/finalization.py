@@ -177,7 +177,7 @@ class Finalization(Struct):
         session, recorded, view = self.context.session_of(sync), Contents.recorded(manifest), self.context.view.of(sync)
         kinds = gather.member_kinds(session, recorded, ())
         feeds = gather.member_feeds(session, kinds, view.selects(set_id_of(sync)))
-        failures = await view.ensure(feeds, recorded)
+        failures = await view.ensure(feeds, Contents.looked_for(manifest))
         strangers = _strangers(view.snapshot(), sync, manifest)
         inputs = Inputs(
             sync=sync,

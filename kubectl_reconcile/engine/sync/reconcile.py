@@ -309,7 +309,8 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
     wanted |= {NAMESPACES} if target.sync.create_namespace else set()
     named = {(gvk, namespace or target.sync.default_namespace) for gvk, namespace in pairs}
     feeds += _read_whole(session, modules, named)
-    holds = recorded | Contents.of(ObjectRef(gvk.group, gvk.kind, place, "") for gvk, place in named)
+    looked_for = Contents.looked_for(target.parent) if target.parent else Contents()
+    holds = looked_for | Contents.of(ObjectRef(gvk.group, gvk.kind, place, "") for gvk, place in named)
     kinds, failures = await asyncio.gather(session.kinds(wanted), view.ensure(feeds, holds))
     return Inputs(
         sync=replace(target.sync, health=session.health_of(target.sync)),

@@ -196,3 +196,13 @@ def test_a_status_says_what_it_was_told_and_no_more_than_there_is_room_for():
     assert (len(status["contents"]["namespaces"]), "shop" in status["contents"]["namespaces"]) == (MOST_PLACES, False)
     few = Contents(namespaces=frozenset({"shop"}))
     assert Contents.told({"metadata": {"namespace": "shop"}, "status": few.noted({}, "shop")}) == few
+
+
+def test_who_looks_for_members_knows_which_namespaces_annotations_alone_tell():
+    noted = {"applyset.kubernetes.io/additional-namespaces": "bar,baz"}
+    live = parent(**noted) | {"status": {"contents": {"groupKinds": ["ConfigMap"], "namespaces": ["bar"]}}}
+    found = Contents.looked_for(live)
+    assert (found.namespaces, found.hints) == ({"shop", "bar", "baz"}, {"baz"})
+    asked = found | Contents.of([ObjectRef("", "ConfigMap", "baz", "web")])
+    assert asked.hints == frozenset(), "what the source asks for is no hint"
+    assert Contents.recorded(live).hints == frozenset()

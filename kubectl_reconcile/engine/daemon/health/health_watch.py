@@ -118,7 +118,7 @@ class HealthWatch:
         session, contents = self.context.session_of(sync), Contents.recorded(live)
         feeds = gather.member_feeds(session, gather.member_kinds(session, contents, ()), PART_OF)
         try:
-            await self.context.view.of(sync).ensure(feeds, contents)
+            await self.context.view.of(sync).ensure(feeds, Contents.looked_for(live))
         except ApiError:
             return  # the next look at the Sync tries again
         await self.take_up(sync, live)
