@@ -317,7 +317,8 @@ def _set_applied(state: PassState, event: on.Applied) -> Step:
     state = _idle(state.telling(report), missing=event.missing_namespaces)
     if report.reason in {ConditionReason.FAILED, ConditionReason.PROBLEMS}:
         return _due(state), (told, _retry(sync))
-    if report.reason is ConditionReason.SYNCED and sync.drift is DriftPolicy.CORRECT and not state.is_due:
+    is_all = report.reason is ConditionReason.SYNCED and not report.undeletable  # else who asks wants it tried again
+    if is_all and sync.drift is DriftPolicy.CORRECT and not state.is_due:
         total = report.counts.total
         state = replace(state, settled=replace(report, counts=Counts(total, unchanged=total)))
     return state, (told, on.ForgetFailures())

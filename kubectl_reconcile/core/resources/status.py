@@ -177,7 +177,7 @@ class Report(Struct, frozen=True):
     @property
     def is_of_rights(self) -> bool:
         """Whether something was refused for want of rights, as far as the sentences tell."""
-        return any(_OF_RIGHTS.search(text) for text in (self.message, *self.problems))
+        return bool(self.undeletable) or any(_OF_RIGHTS.search(text) for text in (self.message, *self.problems))
 
     def lines(self) -> list[str]:
         """Return its problems, the refusal before all others."""

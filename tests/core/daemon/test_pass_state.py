@@ -471,6 +471,15 @@ def test_a_set_that_is_as_it_should_be_is_settled_with_what_holds_from_now_on():
     assert after(busy, on.Applied(SYNCED))[0].settled is None
 
 
+def test_what_could_not_be_deleted_for_want_of_rights_is_tried_again_for_whoever_asks_and_once_there_are_some():
+    planned = at_rest(phase=PassPhase.ON_SET, settled=None)
+    state, _ = after(planned, on.Applied(replace(SYNCED, undeletable=["ConfigMap shop/old"])))
+    assert (state.told, state.settled, state.rights.is_denied) == (ConditionReason.SYNCED, None, True)
+    assert after(state, on.RightsChanged())[0].is_due
+    asked = turn(state, is_asked=True)
+    assert on.PlanSet in kinds(after(state, asked)[1]) or on.ReadSource in kinds(after(state, asked)[1])
+
+
 UNSEEN = {
     "a Sync that corrects drift": (True, {}),
     "one that asks first about drift": (False, {"spec": {"drift": "Ask"}}),
