@@ -192,7 +192,7 @@ def _without_majority(_spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Con
         )
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="AllPutAside")
     if s.is_formed and not s.pods and not any(each.holds for each in s.volumes.values()):
-        text = "every member is gone, and so is the data that they held in memory (hint: delete this cluster and recreate it, or restore a backup)"
+        text = "every member is gone, and so is all data; nothing is begun in its place (hint: delete this cluster and recreate it, or restore a backup)"
         yield EtcdStep(Do.STOP, Why.RECOVERING, text, reason="DataLost")
     yield from all_lost(s, noted)
     if not s.is_formed:
