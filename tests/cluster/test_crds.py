@@ -154,6 +154,8 @@ def test_a_sync_comes_with_defaults(kubectl):
     assert taken(kubectl, a_sync(DEFAULT, **git()))["spec"] == {
         "source": {"git": {"url": git()["source"]["git"]["url"], "path": ".", "interval": "1m"}, "render": "Auto"},
         "suspend": False,
+        "approval": "Never",
+        "createNamespace": False,
         "prune": True,
         "conflicts": "Override",
         "fieldManager": "kubectl-reconcile",

@@ -63,10 +63,10 @@ def test_a_mark_of_another_teams_sync_makes_nobody_wait_for_themselves(world, gi
     cluster, *_ = world
     a, b = cluster.at("team-a"), cluster.at("team-b")
     first, second = (git_host.create(f"{name}-{secrets.token_hex(4)}") for name in ("first", "second"))
-    sha = first.push({"a.json": json.dumps(config("oven"))})
+    sha = first.push({"a.json": json.dumps(config("first-oven"))})
     following(b, "first", first.url).until_synced(sha)
     sync = following(b, "second", second.url, dependsOn=[{"name": "first"}])
-    sync.until_synced(second.push({"a.json": json.dumps(config("cake", price="1"))}))
+    sync.until_synced(second.push({"a.json": json.dumps(config("second-cake", price="1"))}))
     spec = {
         "source": {"git": {"url": first.url}},
         "suspend": True,
@@ -76,7 +76,7 @@ def test_a_mark_of_another_teams_sync_makes_nobody_wait_for_themselves(world, gi
     set_id = applyset_id(ObjectRef("reconcile.dev", "Sync", "team-b", "first"))
     forged["metadata"]["labels"] = {PART_OF: set_id, "applyset.kubernetes.io/id": set_id}
     a.apply(forged)
-    sync.until_synced(second.push({"a.json": json.dumps(config("cake", price="2"))}))
+    sync.until_synced(second.push({"a.json": json.dumps(config("second-cake", price="2"))}))
     assert sync.condition()["status"] == "True"
     for name in ("first", "second"):
         b.delete("Sync", name)
@@ -86,7 +86,7 @@ def test_a_mark_of_another_teams_sync_makes_nobody_wait_for_themselves(world, gi
 
 def test_three_thousand_namespaces_hold_up_nobody(world, attack, bakery):
     cluster, *_ = world
-    sync, sha = attack(config("own", color="red"))
+    sync, sha = attack(config("own-of-three-thousand", color="red"))
     sync.until_synced(sha)
     names = ",".join(f"no-such-{number}" for number in range(MANY_NAMESPACES))
     noted = {

@@ -292,7 +292,7 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
             policy=policy,
             adopting=_is_adopted(builder, live),
         )
-        if live is not None and change.is_quiet and is_going(live):
+        if live is not None and change.is_quiet and is_going(live) and not removes_itself(manifest):
             change = change.gated(blocked=BEING_DELETED)
     if other:
         blocked = replace(change, op=Op.UPDATE).gated(blocked=_belongs_elsewhere(builder, each, other))

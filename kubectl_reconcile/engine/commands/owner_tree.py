@@ -26,6 +26,7 @@ from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.planning.kinds import CLAIM
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us, may_be_member
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
 from kubectl_reconcile.engine.api.sync_requests import now_text
@@ -190,7 +191,7 @@ class _Lookup(Struct):
         return judge
 
     async def _owned(self, namespaces: frozenset[str]) -> dict[str, list[tuple[str, Resource, ObjectRef]]]:
-        """Return what there is with an owner, by the owner's uid: uid, resource and reference of each. What a module keeps when its CR goes has none, and is told of the CR by its labels."""
+        """Return what there is with an owner, by the owner's uid: uid, resource and reference of each. A volume claim that a module keeps when its CR goes has none, and is told of the CR by its labels."""
         kinds = [
             each
             for each in self.session.discovery.resources
@@ -212,7 +213,7 @@ class _Lookup(Struct):
                     owned[owner.get("uid", "")].append((metadata["uid"], resource, ref))
                 uids[ref.namespace, gvk.kind.lower(), ref.name] = metadata["uid"]
                 marks = labels_of(item)
-                if not owners and MODULE_LABEL in marks:
+                if not owners and MODULE_LABEL in marks and gvk.group_kind == CLAIM:
                     kept[ref.namespace, marks[MODULE_LABEL], marks.get(INSTANCE_LABEL, "")].append(
                         (metadata["uid"], resource, ref)
                     )

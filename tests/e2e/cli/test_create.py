@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
@@ -164,7 +166,9 @@ def test_on_a_terminal_the_rights_are_shown_and_offered(repository, kubectl, kub
     assert "+ get, list, watch, create, update, patch, delete: configmaps" in seen
     assert f"Give ServiceAccount {namespace}/kubectl-reconcile these rights, to apply the source? [y/N]" in seen
     assert bool(kubectl("get", "roles", "-n", namespace)) is (answer == "y")
-    assert ("to grant that account its rights: " in seen) is (answer == "n")
+    assert ("to grant that account its rights: " in " ".join(re.sub(r"\x1b\[\d*m", "", seen).split())) is (
+        answer == "n"
+    )
 
 
 def test_a_dry_run_gives_nothing(plugin, repository):

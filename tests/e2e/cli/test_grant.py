@@ -228,7 +228,10 @@ def test_a_namespace_that_nobody_makes_is_told(sync, plugin, namespace):
         f"warning: namespace {namespace}-nowhere doesn't exist, and the source doesn't create it, so it gets no Role"
         in done.err
     )
-    assert f"(hint: kubectl create namespace {namespace}-nowhere, then grant again)" in done.err
+    assert (
+        f"(hint: set spec.createNamespace of the Sync, or kubectl create namespace {namespace}-nowhere; then grant again)"
+        in done.err
+    )
     assert f"{namespace}-nowhere" not in done.out
 
 

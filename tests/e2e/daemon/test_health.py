@@ -131,9 +131,14 @@ def widget(name):
     return json.dumps({"apiVersion": "silence.example.com/v1", "kind": "Widget", "metadata": {"name": name}})
 
 
-def test_time_and_siblings_tell_what_silence_means_without_any_event_or_request(follow, cluster, git_server, daemon):
+def test_time_and_siblings_tell_what_silence_means_without_any_event_or_request(
+    follow, cluster, git_server, daemon, eventually
+):
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=[WIDGET_CRD])
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=300s", "crd/widgets.silence.example.com")
+    established = ("wait", "--for=condition=Established", "--timeout=300s", "crd/widgets.silence.example.com")
+    eventually(
+        lambda: cluster.kubectl(*established), "the kind is served"
+    )  # kubectl fails where there are no conditions yet
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -65,7 +65,7 @@ CASES = {
     "whether a kind has one": ("[gvk in known for gvk in list(known)]", set()),
     "the module of one kind": ("[known[gvk] for gvk in known if gvk.kind == 'Memcached']", {"memcached"}),
     "the module of an operator": (
-        "[known[gvk] for gvk in known if gvk.kind == 'EtcdBackup']", {"etcd_backup", "backups"},
+        "[known[gvk] for gvk in known if gvk.kind == 'EtcdBackup']", {"etcd_backup", "backups", "volumes"},
     ),
     "the health of one kind": ("[known.health.get(gvk.group_kind) for gvk in known if gvk.kind == 'Candy']", {"candy"}),
     "whether two judge alike": ("known.health == known.health", set()),
