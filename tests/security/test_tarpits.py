@@ -161,6 +161,8 @@ def test_what_git_starts_is_held_to_its_limits_from_the_beginning(stuck, new_dae
         return [found for process in fetching(daemon.process.pid) if (found := limits_of(process))]
 
     limits = eventually(lambda: len(found := held()) >= 4 and found, "each git has a helper that talks to its server")
-    assert {each["Max data size"] for each in limits} == {str(48 << 20)}, "as all have it at first; what needs more gets 512 MiB, one at a time"
+    assert {each["Max data size"] for each in limits} == {str(48 << 20)}, (
+        "as all have it at first; what needs more gets 512 MiB, one at a time"
+    )
     assert {each["Max file size"] for each in limits} == {str(100 << 20)}
     assert {each["Max cpu time"] for each in limits} == {"600"}
