@@ -222,8 +222,9 @@ def allow(kubectl, namespace):
 # -- a browser ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def port(tmp_path_factory):
+    """Where a browser of the test's own listens: one that was shared had ended by the time of later tests."""
     if not browser.program():
         pytest.skip(f"none of {', '.join(browser.PROGRAMS)} is installed (Debian: apt-get install chromium)")
     with browser.started(str(tmp_path_factory.mktemp("browser"))) as process:
