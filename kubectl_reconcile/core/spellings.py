@@ -7,6 +7,9 @@ whoever quotes a text may fold its lines, and whoever shows it keeps control cha
 
 Whether a value is in a text is asked of all readings at once, so no spelling has to be foreseen in combination with another.
 
+Texts and values are other people's, and may be long and made to be compared for ever. The comparisons are counted, and a text that takes too many
+is hidden whole.
+
 Pure: text in, places out.
 """
 
@@ -16,7 +19,9 @@ import base64
 import binascii
 import html
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress, pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -31,27 +36,58 @@ _DEEP: Final = ((8 * 1024, 3), (64 * 1024, 2))
 """Up to how many characters a text is read how often over; longer ones once."""
 
 _MOST_READINGS: Final = 64
+_MOST_COMPARED: Final = 2_000_000
+"""Characters of matches in all readings of a text: some tenths of a second. A value that doesn't repeat itself comes nowhere near."""
+_PIECE: Final = 64 * 1024
 _BREAK: Final = "\ue000"
 _ELLIPSES: Final = ("…", "...")
 
 
 class _Reading(Struct, frozen=True):
-    """A text as somebody reads it, where each character comes from, and whether it was *loose*ly read: by what may be no quoting at all."""
+    """A text as somebody reads it, where each character *starts* and *ends* in the text that was given, and whether it was *loose*ly read: by what may be no quoting at all."""
 
     text: str
-    places: list[tuple[int, int]]
+    starts: array[int]
+    ends: array[int]
     loose: bool = False
+
+
+class _TooMuchError(Exception):
+    """A text and a value take more comparisons than they may."""
+
+
+class _Comparisons(Struct):
+    """How many more characters may be compared."""
+
+    left: int = _MOST_COMPARED
+
+    def spend(self, number: int) -> None:
+        """Count some.
+
+        Raises:
+            _TooMuchError: there were too many.
+        """
+        self.left -= number
+        if self.left < 0:
+            raise _TooMuchError
 
 
 _Meaning = Callable[[re.Match[str]], str | None]
 
 
 def places_of(text: str, values: Iterable[str]) -> list[tuple[int, int]]:
-    """Return where in *text* the *values* stand in any spelling, whole, line by line, or cut short: places in order that don't overlap."""
+    """Return where in *text* the *values* stand in any spelling, whole, line by line, or cut short: places in order that don't overlap.
+
+    Of a text that takes too long to look through it is all of it.
+    """
     needles = sorted({needle for value in values for needle in _needles(value)}, key=len, reverse=True)
     if not needles or not text:
         return []
-    places = {place for reading in _readings(text) for place in _found_in(reading, needles)}
+    comparisons = _Comparisons()
+    try:
+        places = {place for reading in _readings(text) for place in _found_in(reading, needles, comparisons)}
+    except _TooMuchError:
+        return [(0, len(text))]
     joined: list[tuple[int, int]] = []
     for start, end in sorted(places):
         if joined and start < joined[-1][1]:
@@ -92,47 +128,50 @@ def _is_blank(char: str) -> bool:
 # --- where it is found -----------------------------------------------------------------------------------------
 
 
-def _found_in(reading: _Reading, needles: Iterable[str]) -> Iterator[tuple[int, int]]:
+def _found_in(reading: _Reading, needles: Iterable[str], comparisons: _Comparisons) -> Iterator[tuple[int, int]]:
     folded = _folded(reading)
     for needle in needles:
-        for start, end in _spans(folded, needle):
-            yield folded.places[start][0], folded.places[end - 1][1]
+        for start, end in _spans(folded, needle, comparisons):
+            yield folded.starts[start], folded.ends[end - 1]
 
 
-def _spans(folded: _Reading, needle: str) -> Iterator[tuple[int, int]]:
+def _spans(folded: _Reading, needle: str, comparisons: _Comparisons) -> Iterator[tuple[int, int]]:
     if len(needle) <= SHORT:
         if not folded.loose:
             alone = re.compile(f"(?<![A-Za-z0-9]){re.escape(needle)}(?![A-Za-z0-9])")
             yield from (match.span() for match in alone.finditer(folded.text))
         return
-    for start in _each(folded.text, needle):
+    for start in _each(folded.text, needle, comparisons):
         yield start, start + len(needle)
     if len(needle) > _CUT:
-        yield from _cut(folded.text, needle)
+        yield from _cut(folded.text, needle, comparisons)
 
 
-def _each(text: str, part: str) -> Iterator[int]:
+def _each(text: str, part: str, comparisons: _Comparisons) -> Iterator[int]:
     at = text.find(part)
     while at >= 0:
+        comparisons.spend(len(part))
         yield at
         at = text.find(part, at + 1)
 
 
-def _cut(text: str, needle: str) -> Iterator[tuple[int, int]]:
+def _cut(text: str, needle: str, comparisons: _Comparisons) -> Iterator[tuple[int, int]]:
     """Yield where no more than the beginning of *needle* stands because the text was cut there, or its end.
 
     An ellipsis tells; where a text just ends, or begins, it takes more of the value, since many a word begins as a value does.
     """
-    for start in _each(text, needle[:_CUT]):
+    for start in _each(text, needle[:_CUT], comparisons):
         end = start + _CUT
         while end < len(text) and end - start < len(needle) and text[end] == needle[end - start]:
             end += 1
+        comparisons.spend(end - start)
         if text.startswith((_BREAK, *_ELLIPSES), end) or (end == len(text) and end - start > 2 * _CUT):
             yield start, end
-    for at in _each(text, needle[-_CUT:]):
+    for at in _each(text, needle[-_CUT:], comparisons):
         start, end = at, at + _CUT
         while start > 0 and end - start < len(needle) and text[start - 1] == needle[start - end - 1]:
             start -= 1
+        comparisons.spend(end - start)
         if text.endswith((_BREAK, *_ELLIPSES, "…}"), 0, start) or (start == 0 and end - start > 2 * _CUT):
             yield start, end
 
@@ -140,27 +179,28 @@ def _cut(text: str, needle: str) -> Iterator[tuple[int, int]]:
 # --- readings --------------------------------------------------------------------------------------------------
 
 
-def _readings(text: str) -> list[_Reading]:
-    """Return the text as it is, and as it reads once or several times over."""
-    readings = [_Reading(text, [(at, at + 1) for at in range(len(text))])]
-    known = {text}
-    last = readings
-    for _ in range(next((deep for most, deep in _DEEP if len(text) <= most), 1)):
+def _readings(text: str) -> Iterator[_Reading]:
+    """Yield the text as it is, and as it reads once or several times over; none is kept that isn't read again."""
+    first = _Reading(text, array("I", range(len(text))), array("I", range(1, len(text) + 1)))
+    yield first
+    known, last = {text}, [first]
+    deep = next((deep for most, deep in _DEEP if len(text) <= most), 1)
+    for left in reversed(range(deep)):
         fresh: list[_Reading] = []
         for reading in last:
             for pattern, meaning, loose in _QUOTINGS:
                 read = _read(reading, pattern, meaning, loose=loose)
                 if read is not None and read.text not in known and len(known) < _MOST_READINGS:
                     known.add(read.text)
-                    fresh.append(read)
-        readings, last = [*readings, *fresh], fresh
-    return readings
+                    yield read
+                    fresh += [read] if left else []
+        last = fresh
 
 
 def _read(reading: _Reading, pattern: re.Pattern[str], meaning: _Meaning, *, loose: bool) -> _Reading | None:
     """Return a reading with each match of *pattern* as what it means, None where nothing means anything else."""
     parts: list[str] = []
-    places: list[tuple[int, int]] = []
+    starts, ends = array("I"), array("I")
     at = 0
     for match in pattern.finditer(reading.text):
         meant = meaning(match)
@@ -168,23 +208,28 @@ def _read(reading: _Reading, pattern: re.Pattern[str], meaning: _Meaning, *, loo
             continue
         start, end = match.span()
         parts += (reading.text[at:start], meant)
-        places += reading.places[at:start]
-        places += [(reading.places[start][0], reading.places[end - 1][1])] * len(meant)
+        starts += reading.starts[at:start] + array("I", [reading.starts[start]]) * len(meant)
+        ends += reading.ends[at:start] + array("I", [reading.ends[end - 1]]) * len(meant)
         at = end
     if not parts:
         return None
-    return _Reading("".join([*parts, reading.text[at:]]), places + reading.places[at:], reading.loose or loose)
+    text = "".join([*parts, reading.text[at:]])
+    return _Reading(text, starts + reading.starts[at:], ends + reading.ends[at:], reading.loose or loose)
 
 
 def _folded(reading: _Reading) -> _Reading:
-    text: list[str] = []
-    places: list[tuple[int, int]] = []
-    for char, place in zip(reading.text, reading.places, strict=True):
-        shown = " " if _is_blank(char) else char
-        if shown != " " or not text or text[-1] != " ":
-            text.append(shown)
-            places.append(place)
-    return _Reading("".join(text), places, reading.loose)
+    if reading.text.isprintable() and "  " not in reading.text:
+        return reading
+    kept, last = bytearray(), ""
+    pieces: list[str] = []
+    for begin in range(0, len(reading.text), _PIECE):  # characters by themselves take much more room than a text
+        shown = [" " if _is_blank(char) else char for char in reading.text[begin : begin + _PIECE]]
+        keeps = [char != " " or before != " " for before, char in pairwise([last, *shown])]
+        pieces.append("".join(compress(shown, keeps)))
+        kept += bytes(keeps)
+        last = shown[-1]
+    starts, ends = (array("I", compress(places, kept)) for places in (reading.starts, reading.ends))
+    return _Reading("".join(pieces), starts, ends, reading.loose)
 
 
 _LETTERS: Final = {

@@ -186,3 +186,20 @@ def test_what_has_nothing_of_a_value_stays_as_it_is(said, value):
 
 def test_text_that_is_quoted_without_end_is_read_in_bounded_time():
     assert "hunter2" not in without("\\" * 5000 + '"%25%25&amp;amp;' * 200 + "hunter2-value" * 50, ["hunter2-value"])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("x" + "a" * 1_000_000 + "y", "a" * 500_000),
+        ("a" * 999_999 + "c…", "a" * 500_000 + "b" + "a" * 500_000),
+        ("…" + "c" + "a" * 999_999, "a" * 500_000 + "b" + "a" * 500_000),
+    ],
+    ids=["that repeats itself", "that a text begins like all the time", "that a text ends like all the time"],
+)
+def test_a_text_that_would_be_compared_for_ever_with_a_value_is_hidden_whole(text, value):
+    assert without(text, [value]) == "***"
+
+
+def test_a_text_with_a_value_in_it_again_and_again_shows_the_rest():
+    assert without("to hunter2-value, " * 10_000, ["hunter2-value"]) == "to ***, " * 10_000
