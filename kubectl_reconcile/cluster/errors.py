@@ -18,6 +18,8 @@ from typing import Any, Self
 
 from msgspec import Struct
 
+from kubectl_reconcile.core.objects import ACCOUNT_USERS
+
 _OF_WEBHOOK = (
     "admission webhook ",
     "failed calling webhook ",
@@ -108,7 +110,7 @@ class Denial(Struct, frozen=True):
     @property
     def is_of_account(self) -> bool:
         """Whether it is a ServiceAccount that lacks the right."""
-        return self.user.startswith(_ACCOUNT)
+        return self.user.startswith(ACCOUNT_USERS)
 
     @property
     def sentence(self) -> str:
@@ -118,11 +120,10 @@ class Denial(Struct, frozen=True):
         return f"{self._subject()} may not {self.verb} {what}{where}"
 
     def _subject(self) -> str:
-        account = self.user.removeprefix(_ACCOUNT)
+        account = self.user.removeprefix(ACCOUNT_USERS)
         return f"ServiceAccount {account.replace(':', '/')}" if self.is_of_account else f"user {self.user}"
 
 
-_ACCOUNT = "system:serviceaccount:"
 _ANONYMOUS = "system:anonymous"
 _NOT_HELD = "is attempting to grant RBAC permissions not currently held"
 """How RBAC tells that somebody would give what they don't hold themselves."""

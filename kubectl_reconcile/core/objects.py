@@ -25,10 +25,17 @@ FIELD_MANAGER = "kubectl-reconcile"
 """Field manager of everything that comes from Git. Modules append ``-<module>`` for their children."""
 DEFAULT_ACCOUNT = "kubectl-reconcile"
 """The ServiceAccount of a Sync that names none."""
+ACCOUNT_USERS = "system:serviceaccount:"
+"""How the users begin that ServiceAccounts are (Authenticating, "Service account tokens")."""
 
 
 API_GROUP = "reconcile.dev"
 """Our API group, and the prefix of our labels and annotations."""
+
+
+def account_user(namespace: str, name: str) -> str:
+    """Return what the API server calls a ServiceAccount."""
+    return f"{ACCOUNT_USERS}{namespace}:{name}"
 
 
 class GroupKind(NamedTuple):

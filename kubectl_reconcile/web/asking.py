@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import ACCOUNT_USERS, Manifest
 from kubectl_reconcile.engine.api.self_review import name_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
@@ -26,7 +26,6 @@ from kubectl_reconcile.web.fleet_feed import FleetChange
 from kubectl_reconcile.web.rate_limit import RateLimit
 
 _KINDS_S = 30.0
-_ACCOUNT = "system:serviceaccount:"
 
 Document = Mapping[str, Any]
 
@@ -136,8 +135,8 @@ class Asker:
 
 def tenant_of(name: str) -> str:
     """Return who is behind a *name*: for all ServiceAccounts of a namespace, which somebody there makes as they like, the namespace."""
-    namespace, is_account, _ = name.removeprefix(_ACCOUNT).partition(":")
-    return f"{_ACCOUNT}{namespace}" if name.startswith(_ACCOUNT) and is_account else name
+    namespace, is_account, _ = name.removeprefix(ACCOUNT_USERS).partition(":")
+    return f"{ACCOUNT_USERS}{namespace}" if name.startswith(ACCOUNT_USERS) and is_account else name
 
 
 class Door(Protocol):

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -28,13 +28,13 @@ from kubectl_reconcile.core.objects import GroupKind, ObjectRef, maps_in
 from kubectl_reconcile.core.planning.kinds import NAMESPACE
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.planning.rights.needs import is_binding, role_bound_by
+from kubectl_reconcile.core.planning.rights.subjects import groups_of, user_of
 
 _LIMITS: Final = frozenset({GroupKind("", "LimitRange"), GroupKind("", "ResourceQuota")})
 _MISSING: Final = re.compile(
     r"not found|was found|no such|(?:does not|doesn't) exist|unknown|not registered", re.IGNORECASE
 )
 _STANDARD: Final = "violates PodSecurity"
-_ACCOUNT: Final = "system:serviceaccount:"
 
 
 class TrialRefusal(Struct, frozen=True):
@@ -121,15 +121,7 @@ def _gives(binding: Change, change: Change, user: str) -> bool:
     """Tell whether a binding is for *user*, and holds where *change* is made."""
     if binding.ref.namespace not in {"", change.ref.namespace} or not user:
         return False
-    return any(_is_of(subject, user) for subject in maps_in((binding.intent or {}).get("subjects")))
-
-
-def _is_of(subject: Mapping[str, Any], user: str) -> bool:
-    name = str(subject.get("name") or "")
-    if subject.get("kind") == "User":
-        return name == user
-    if subject.get("kind") == "Group":
-        place = user.removeprefix(_ACCOUNT).partition(":")[0] if user.startswith(_ACCOUNT) else ""
-        accounts = {"system:serviceaccounts", f"system:serviceaccounts:{place}"} if place else set()
-        return name in {"system:authenticated", *accounts}
-    return user == f"{_ACCOUNT}{subject.get('namespace')}:{name}"
+    return any(
+        user_of(subject, binding.ref.namespace) in (groups_of(user) if subject.get("kind") == "Group" else (user,))
+        for subject in maps_in((binding.intent or {}).get("subjects"))
+    )

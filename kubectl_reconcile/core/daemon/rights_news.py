@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubectl_reconcile.core.daemon.pass_events import RightsChanged
-from kubectl_reconcile.core.objects import Manifest, ObjectRef, mapping_of, maps_in, metadata_of
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, account_user, maps_in, metadata_of
+from kubectl_reconcile.core.planning.rights.subjects import user_of
 
 _SAYS: Final = ("rules", "aggregationRule", "roleRef", "subjects")
-_ACCOUNT: Final = "system:serviceaccount:"
 
 
 def rights_news(ref: ObjectRef, before: Manifest | None, after: Manifest | None) -> RightsChanged | None:
@@ -21,13 +21,13 @@ def rights_news(ref: ObjectRef, before: Manifest | None, after: Manifest | None)
     if before is not None and after is not None and _what(ref, before) == _what(ref, after):
         return None
     if ref.kind == "ServiceAccount":
-        return RightsChanged(frozenset({f"{_ACCOUNT}{ref.namespace}:{ref.name}"}))
+        return RightsChanged(frozenset({account_user(ref.namespace, ref.name)}))
     if not ref.kind.endswith("Binding"):
         return RightsChanged()
     subjects = [each for manifest in (before, after) for each in maps_in((manifest or {}).get("subjects"))]
     if (before is None and after is None) or any(each.get("kind") == "Group" for each in subjects):
         return RightsChanged()
-    return RightsChanged(frozenset(_user(each, ref.namespace) for each in subjects))
+    return RightsChanged(frozenset(user_of(each, ref.namespace) for each in subjects))
 
 
 def _what(ref: ObjectRef, manifest: Manifest) -> list[Any]:
@@ -35,9 +35,3 @@ def _what(ref: ObjectRef, manifest: Manifest) -> list[Any]:
     if ref.kind == "ServiceAccount":
         return [metadata_of(manifest).get("uid")]
     return [manifest.get(name) for name in _SAYS]
-
-
-def _user(subject: Manifest, namespace: str) -> str:
-    named = mapping_of(subject)
-    name = str(named.get("name") or "")
-    return f"{_ACCOUNT}{named.get('namespace') or namespace}:{name}" if named.get("kind") == "ServiceAccount" else name

@@ -26,6 +26,7 @@ from kubectl_reconcile.core.objects import (
     GroupVersionKind,
     Manifest,
     ObjectRef,
+    account_user,
     annotations_of,
 )
 from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
@@ -190,11 +191,8 @@ class Sync(Struct, frozen=True):
 
     @property
     def account(self) -> str:
-        """The user as whom everything is done for the members: a ServiceAccount of the Sync's namespace.
-
-        So the API server calls it (Authenticating, "Service account tokens").
-        """
-        return f"system:serviceaccount:{self.namespace}:{self.service_account}"
+        """The user as whom everything is done for the members: a ServiceAccount of the Sync's namespace."""
+        return account_user(self.namespace, self.service_account)
 
     @property
     def default_namespace(self) -> str:

@@ -22,7 +22,7 @@ from kubectl_reconcile.cluster.discovery import Discovery, Resource
 from kubectl_reconcile.cluster.errors import ApiError, ServerError
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, account_user
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.rendering.charts import Release
@@ -182,7 +182,7 @@ class Session(Struct):
     def account_of(self, module: Module) -> str:
         """Return the user as whom all is done for the CRs of *module*; empty: whoever the session is."""
         place = self.module_accounts
-        return f"system:serviceaccount:{place}:{module.account}" if place else ""
+        return account_user(place, module.account) if place else ""
 
     async def refresh(self) -> None:
         """Forget what was learned of kinds and ask again: a CRD came, changed or went. A kind that is as it was stays the very same.

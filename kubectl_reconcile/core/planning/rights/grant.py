@@ -22,10 +22,11 @@ from typing import Any, Self
 from msgspec import Struct
 
 from kubectl_reconcile.core.annotations import GRANTED_TO
-from kubectl_reconcile.core.objects import DEFAULT_ACCOUNT, Manifest
+from kubectl_reconcile.core.objects import DEFAULT_ACCOUNT, Manifest, account_user
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.planning.rights.needs import RBAC, Needs
 from kubectl_reconcile.core.planning.rights.rules import Right, rules_of
+from kubectl_reconcile.core.planning.rights.subjects import groups_of
 from kubectl_reconcile.core.resources.sync import Sync
 
 _NAME = "kubectl-reconcile"
@@ -58,12 +59,12 @@ class Account(Struct, frozen=True):
     @property
     def user(self) -> str:
         """What the API server calls it."""
-        return f"system:serviceaccount:{self.namespace}:{self.name}"
+        return account_user(self.namespace, self.name)
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups that the API server counts it in."""
-        return ("system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated")
+        return groups_of(self.user)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

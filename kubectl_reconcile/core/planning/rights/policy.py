@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.objects import Manifest, map_at
+from kubectl_reconcile.core.objects import Manifest, account_user, map_at
 from kubectl_reconcile.core.planning.rights.entrusted import EACH, EntrustedField, entrusted_fields
 
 _API: Final = "admissionregistration.k8s.io/v1"
@@ -37,7 +37,7 @@ def policies(
     for crd in crds:
         for kind, fields in entrusted_fields([crd]).items():
             accounts = sorted(each.account for each in owners if any(own.group_kind == kind for own in each.owns))
-            made += _policy(crd, fields, [f"system:serviceaccount:{namespace}:{each}" for each in accounts], labels)
+            made += _policy(crd, fields, [account_user(namespace, each) for each in accounts], labels)
     return made
 
 
