@@ -17,7 +17,7 @@ from kubectl_reconcile.core.annotations import REPLACE
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of, text_at
 from kubectl_reconcile.core.planning.kinds import CLAIM
 from kubectl_reconcile.core.planning.plan import Change
-from kubectl_reconcile.core.ssa.values import quantity
+from kubectl_reconcile.core.ssa.values import amount_of
 
 _REASONS = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
 _IMMUTABLE = re.compile(
@@ -82,13 +82,12 @@ def advice_on(change: Change) -> str:
     """Return what to do about a change that can't be made in place; a claim that was grown in the cluster needn't, and can't, shrink again."""
     if change.ref.group_kind == CLAIM and change.before is not None:
         live = text_at(change.before, "spec", "resources", "requests", "storage")
-        wanted = text_at(change.intent or {}, "spec", "resources", "requests", "storage")
-        if (
-            live
-            and wanted
-            and quantity(live) != quantity(wanted)
-            and all(each.path[:3] == _REQUESTS for each in change.fields)
-        ):
+        there, wanted = (
+            amount_of(text_at(each, "spec", "resources", "requests", "storage"))
+            for each in (change.before, change.intent or {})
+        )
+        is_smaller = there is not None and wanted is not None and wanted < there
+        if is_smaller and all(each.path[:3] == _REQUESTS for each in change.fields):
             return f"a claim can't shrink, and this one has {live} in the cluster: write {live} into the source, which kubectl reconcile accept does"
     return advice_of(change.before or change.intent or {})
 

@@ -73,6 +73,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()}
 _LARGEST = Decimal(2**63 - 1)
+_PRECISION = 120
 
 
 @lru_cache(maxsize=4096)
@@ -83,23 +84,40 @@ def quantity(value: str | float) -> str | None:
     (binary, decimal, exponent), values are rounded up to nano, and a binary quantity below
     1024 or with a fraction turns decimal.
     """
+    with localcontext() as context:
+        context.prec = _PRECISION
+        found = _measured(value)
+        if found is None:
+            return None
+        amount, suffix = found
+        if suffix in _DECIMAL:
+            return _spell_decimal(amount, _DECIMAL_SUFFIX.__getitem__, 18)
+        if suffix in _BINARY:
+            return _spell_binary(amount)
+        return _spell_decimal(amount, lambda exponent: f"e{exponent}" if exponent else "", 300)
+
+
+def amount_of(value: str | float) -> Decimal | None:
+    """Return how much a quantity is, to be compared with others, or None if it's none."""
+    with localcontext() as context:
+        context.prec = _PRECISION
+        found = _measured(value)
+    return found[0] if found else None
+
+
+def _measured(value: str | float) -> tuple[Decimal, str] | None:
+    """Return how much a quantity is, and the suffix that it is written with."""
     text = str(number(value)) if isinstance(value, int | float) else value.strip()
     match = _QUANTITY.fullmatch(text)
     if match is None or not (match[2] or match[3]):
         return None
-    suffix = match[4]
-    with localcontext() as context:
-        context.prec = 120
-        amount = Decimal(f"{match[1]}{match[2] or '0'}.{match[3] or '0'}")
-        if suffix in _DECIMAL:
-            return _spell_decimal(amount.scaleb(_DECIMAL[suffix]), _DECIMAL_SUFFIX.__getitem__, 18)
-        if suffix in _BINARY:
-            return _spell_binary(amount * (1 << _BINARY[suffix]))
-        if re.fullmatch(r"[eE][+-]?\d{1,3}", suffix):
-            return _spell_decimal(
-                amount.scaleb(int(suffix[1:])), lambda exponent: f"e{exponent}" if exponent else "", 300
-            )
-    return None
+    suffix, amount = match[4], Decimal(f"{match[1]}{match[2] or '0'}.{match[3] or '0'}")
+    if suffix in _DECIMAL:
+        return amount.scaleb(_DECIMAL[suffix]), suffix
+    if suffix in _BINARY:
+        return amount * (1 << _BINARY[suffix]), suffix
+    is_exponent = re.fullmatch(r"[eE][+-]?\d{1,3}", suffix)
+    return (amount.scaleb(int(suffix[1:])), suffix) if is_exponent else None
 
 
 def _spell_decimal(amount: Decimal, suffix: Callable[[int], str], largest: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,6 +112,11 @@ def resized(live, wanted, path=STORAGE):
 def test_a_claim_that_was_grown_by_hand_is_to_be_grown_in_the_source():
     assert advice_on(resized("2Gi", "1Gi")).startswith("a claim can't shrink, and this one has 2Gi in the cluster")
     assert "undo the change in the source" in advice_on(resized("1Gi", "1Gi", FieldPath.fields("spec", "volumeName")))
+
+
+@pytest.mark.parametrize(("live", "wanted"), [("1Gi", "2Gi"), ("1Gi", "1024Mi"), ("900M", "1Gi")])
+def test_a_claim_that_is_to_be_no_smaller_is_not_told_that_it_cant_shrink(live, wanted):
+    assert "shrink" not in advice_on(resized(live, wanted))
 
 
 def kind(api_version: str, name: str, **spec) -> dict:
