@@ -417,6 +417,8 @@ class PlanBuilder(Struct):
         return self.inputs.sync.health.passes(live, hook=bool(change.gate.hook)).status.holds_up
 
 
+NO_RULES: Final = Sync(name="", namespace="")
+"""What is judged by no Sync's rules: children follow their module, whatever a Sync says of its members."""
 BEING_DELETED: Final = "it is being deleted; it will be recreated once it is gone"
 
 

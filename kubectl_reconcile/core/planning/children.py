@@ -37,7 +37,7 @@ from kubectl_reconcile.core.objects import (
     merge_conditions,
     number_of,
 )
-from kubectl_reconcile.core.planning.builder import PlanBuilder, unreadable
+from kubectl_reconcile.core.planning.builder import NO_RULES, PlanBuilder, unreadable
 from kubectl_reconcile.core.planning.endings.kept import free, freed, to_be_freed, unwanted
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.module_call import (
@@ -50,7 +50,7 @@ from kubectl_reconcile.core.planning.module_call import (
 )
 from kubectl_reconcile.core.planning.plan import Change, Contention, Gate, Op, StatusWrite
 from kubectl_reconcile.core.planning.snapshot import Stored
-from kubectl_reconcile.core.resources.sync import CONTENDED, Sync
+from kubectl_reconcile.core.resources.sync import CONTENDED
 
 ADD_FINALIZER = "keep-until-cleaned-up"
 REMOVE_FINALIZER = "let-go"
@@ -58,8 +58,6 @@ ENGINE_VERBS = frozenset({ADD_FINALIZER, REMOVE_FINALIZER})
 """Actions of the engine itself, on the CR."""
 
 _MAX_DEPTH = 8
-_RULES = Sync(name="", namespace="")
-"""Children follow their module, whatever a Sync says of conflicts among its members."""
 
 
 _FINALIZER, _CHILDREN, _ACTIONS = 1, 2, 3
@@ -245,7 +243,7 @@ class _ChildrenPlan(Struct):
             return Change(ref, Op.UNCHANGED, kind, provenance=parent.wants, gate=unreadable(why))
         if live is not None and key_of(child) in outcome.untouched:
             return freed(self.builder, parent, ref, live) or Change(ref, Op.UNCHANGED, kind, provenance=parent.wants)
-        change = self.builder.judge(ref, kind, child, live, rules=_RULES, provenance=parent.wants)
+        change = self.builder.judge(ref, kind, child, live, rules=NO_RULES, provenance=parent.wants)
         if live is not None and (why := _not_ours(live, child, parent)):
             return replace(change, op=Op.UPDATE).gated(blocked=why)
         if change.op is Op.UPDATE and not change.unsure and ref.kind in outcome.recreated:

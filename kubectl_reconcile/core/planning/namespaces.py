@@ -12,14 +12,12 @@ from collections.abc import Mapping
 
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.arrangement import DesiredMember
-from kubectl_reconcile.core.planning.builder import PlanBuilder
+from kubectl_reconcile.core.planning.builder import NO_RULES, PlanBuilder
 from kubectl_reconcile.core.planning.kinds import NAMESPACE, Phase
 from kubectl_reconcile.core.planning.order import Stage
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Provenance
-from kubectl_reconcile.core.resources.sync import Sync
 
 NAMESPACES = GroupVersionKind("", "v1", NAMESPACE.kind)
-_NO_RULES = Sync(name="", namespace="")
 
 
 def make(builder: PlanBuilder, wanted: Mapping[ObjectRef, DesiredMember]) -> None:
@@ -32,7 +30,7 @@ def make(builder: PlanBuilder, wanted: Mapping[ObjectRef, DesiredMember]) -> Non
     for ref in missing:
         desired = {"apiVersion": "v1", "kind": NAMESPACE.kind, "metadata": {"name": ref.name}}
         provenance = Provenance(owner=sync.ref, manager=sync.field_manager)
-        change = builder.judge(ref, kind, desired, None, rules=_NO_RULES, provenance=provenance)
+        change = builder.judge(ref, kind, desired, None, rules=NO_RULES, provenance=provenance)
         before = any(stage is Stage.BEFORE for stage in builder.when.stages.values())
         builder.when.stages[ref] = Stage.BEFORE if before else Stage.WRITE
         first = min((place[0] for place in builder.when.places.values()), default=0)

@@ -29,7 +29,7 @@ from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, Probl
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bound_to_go, cascade_of_all
 from kubectl_reconcile.core.planning.endings.holds import Doom, asks, others_along
-from kubectl_reconcile.core.planning.endings.rewiring import going_beside, leave, overtake, part, rewired_by
+from kubectl_reconcile.core.planning.endings.rewiring import going_in, leave, overtake, part, rewired_by
 from kubectl_reconcile.core.planning.hold import Hold, Marked
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
@@ -70,7 +70,7 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
         return found
     rewired = rewired_by(builder)
     bodies = {ref: each.manifest() for ref, each in doomed.items()}
-    beside = going_beside(builder)
+    beside = going_in(change for _, change in builder.changes)
     cascade = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
     ends = Doom(inputs.sync, bodies, cascade, WantedByGit(wanted, builder.standing.members))
     lost = {ref for ref, body in bodies.items() if applyset.has_lost_its_writer(body)}

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.manifests.parse import Parsed, Steps, VariableUse
+from kubectl_reconcile.core.manifests.parse import Located, Parsed, Steps, VariableUse
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, annotations_of
 from kubectl_reconcile.core.redaction import is_ours
 from kubectl_reconcile.core.rendering.lookups import Answers, one_of
@@ -104,11 +104,14 @@ def concealed(first: Parsed, second: Parsed) -> Parsed:
     They are there, or they or their entries are called so, because of it: in the *second*, by other values, they aren't.
     """
     others = {(each.gvk, each.ref): each.manifest for each in second.manifests}
-    shown = tuple(each for each in first.manifests if _has_same_names(each.manifest, others.get((each.gvk, each.ref))))
-    if len(shown) == len(first.manifests):
-        return first
-    unseen = {each.path: Problem(each.path, 0, _UNSHOWN, _SAY_LESS) for each in first.manifests if each not in shown}
-    return replace(first, manifests=shown, problems=(*first.problems, *unseen.values()))
+    shown: list[Located] = []
+    unseen: dict[str, Problem] = {}
+    for each in first.manifests:
+        if _has_same_names(each.manifest, others.get((each.gvk, each.ref))):
+            shown.append(each)
+        else:
+            unseen[each.path] = Problem(each.path, 0, _UNSHOWN, _SAY_LESS)
+    return replace(first, manifests=tuple(shown), problems=(*first.problems, *unseen.values())) if unseen else first
 
 
 def _has_same_names(tree: Any, other: Any) -> bool:

@@ -9,24 +9,19 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.module.inputs import Context
 from kubectl_reconcile.core.module.outcome import key_of
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, controller_of, labels_of, map_at
-from kubectl_reconcile.core.planning.builder import PlanBuilder
+from kubectl_reconcile.core.planning.builder import NO_RULES, PlanBuilder
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.module_call import Parent, fault
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.planning.snapshot import Stored
-from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.fieldset import FieldSet
 from kubectl_reconcile.core.ssa.lookup import extract
 from kubectl_reconcile.core.ssa.managed_fields import entry_of
-
-_RULES: Final = Sync(name="", namespace="")
-"""Children follow their module, whatever a Sync says of conflicts among its members."""
 
 
 def to_be_freed(parent: Parent, owned: Sequence[Stored]) -> tuple[Stored, ...]:
@@ -79,7 +74,7 @@ def freed(builder: PlanBuilder, parent: Parent, ref: ObjectRef, live: Manifest) 
         return None
     if (body := _freed_body(live, kind, parent.module.manager)) is None:
         return None
-    change = builder.judge(ref, kind, body, live, rules=_RULES, provenance=parent.wants)
+    change = builder.judge(ref, kind, body, live, rules=NO_RULES, provenance=parent.wants)
     return None if change.op is Op.UNCHANGED else change.gated(waits=parent.waits)
 
 

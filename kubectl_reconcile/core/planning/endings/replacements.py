@@ -24,6 +24,7 @@ from kubectl_reconcile.core.planning.endings.cascade import (
     parting_from,
 )
 from kubectl_reconcile.core.planning.endings.holds import Doom, others_along
+from kubectl_reconcile.core.planning.endings.rewiring import going_in
 from kubectl_reconcile.core.planning.endings.updates import BOUND_TO_GO, is_rewired
 from kubectl_reconcile.core.planning.hold import Hold
 from kubectl_reconcile.core.planning.kinds import Kind
@@ -37,11 +38,7 @@ _REASON = "TooManyReplacements"
 def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) -> Plan:
     """Return *made* with what its replacements end, as far as *listed* shows it; it says what is *lacking* to know more."""
     going = {each.ref for each in made.acting() if each.op is Op.DELETE}
-    beside = [
-        each.before
-        for each in made.acting()
-        if each.op is Op.DELETE and each.before is not None and not (each.gate.held or each.gate.blocked)
-    ]
+    beside = going_in(made.acting())
     roots = {
         each.ref: each.before
         for each in made.acting()

@@ -5,14 +5,14 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.endings.cascade import parting_from
 from kubectl_reconcile.core.planning.endings.updates import BOUND_TO_GO, is_rewired
-from kubectl_reconcile.core.planning.plan import Op
+from kubectl_reconcile.core.planning.plan import Change, Op
 
 
 def rewired_by(builder: PlanBuilder) -> dict[ObjectRef, Manifest]:
@@ -24,11 +24,11 @@ def rewired_by(builder: PlanBuilder) -> dict[ObjectRef, Manifest]:
     }
 
 
-def going_beside(builder: PlanBuilder) -> list[Manifest]:
-    """Return what goes in a plan so far, whoever asks for that: what others own together with it goes, too."""
+def going_in(changes: Iterable[Change]) -> list[Manifest]:
+    """Return what goes with *changes*, whoever asks for that: what others own together with it goes, too."""
     return [
         change.before
-        for _, change in builder.changes
+        for change in changes
         if change.op is Op.DELETE and change.before is not None and not (change.gate.held or change.gate.blocked)
     ]
 
