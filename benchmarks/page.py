@@ -216,8 +216,8 @@ async def measure(count: int) -> bool:
     sizes = [len(asset.body) for name, asset in assets.assets().items() if name.endswith(".js")]
     print(f"scripts in all: {sum(sizes):,} bytes")
     with served(count) as (process, address, tell):
-        with tempfile.TemporaryDirectory() as folder, started(folder) as browser:
-            async with tab_of(debugging_port(browser)) as tab:
+        with tempfile.TemporaryDirectory() as folder, started(folder):
+            async with tab_of(debugging_port(folder)) as tab:
                 await tab.tell("Performance.enable", timeDomain="threadTicks")
                 times = await paints(tab, address)
                 print(

@@ -8,15 +8,18 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from aiohttp import ClientSession, ClientWebSocketResponse
 
 from tests.talking import talking
-from tests.waiting import until
+from tests.waiting import eventually, until
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_S = 150.0
+RUN_S = 5400.0
+"""Longer than any run of tests or measurements, which may share a browser."""
 
 
 def program() -> str:
@@ -41,17 +44,13 @@ def started(folder: str) -> Any:
         "--metrics-recording-only",
     ]
     command = [program(), *flags, *quiet, "--remote-debugging-port=0", f"--user-data-dir={folder}", "about:blank"]
-    return talking(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    return talking(command, patience_s=RUN_S, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-def debugging_port(process: subprocess.Popen[str]) -> int:
-    """Where a browser that has just been started listens."""
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if "DevTools listening on" in line:
-            return int(line.split("://")[1].partition("/")[0].rpartition(":")[2])
-    raise AssertionError("".join(said))
+def debugging_port(folder: str) -> int:
+    """Where the browser listens that was started in *folder*, as it writes down there."""
+    place = Path(folder) / "DevToolsActivePort"
+    return int(eventually(lambda: place.exists() and place.read_text().split(), "the browser listens")[0])
 
 
 class UntoldError(Exception):

@@ -222,13 +222,13 @@ def allow(kubectl, namespace):
 # -- a browser ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def port(tmp_path_factory):
-    """Where a browser of the test's own listens: one that was shared had ended by the time of later tests."""
     if not browser.program():
         pytest.skip(f"none of {', '.join(browser.PROGRAMS)} is installed (Debian: apt-get install chromium)")
-    with browser.started(str(tmp_path_factory.mktemp("browser"))) as process:
-        yield browser.debugging_port(process)
+    folder = str(tmp_path_factory.mktemp("browser"))
+    with browser.started(folder):
+        yield browser.debugging_port(folder)
 
 
 @pytest.fixture

@@ -68,12 +68,12 @@ def main(folder: str, sync: str = "") -> int:
     with (
         talking(command, stdout=subprocess.PIPE) as page,
         tempfile.TemporaryDirectory() as things,
-        started(things) as browser,
+        started(things),
     ):
         address = page.stdout.readline().strip()
         if not address:
             return 1
-        asyncio.run(pictures(place, address, debugging_port(browser), sync))
+        asyncio.run(pictures(place, address, debugging_port(things), sync))
     return 0
 
 
