@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,11 @@ from typing import Any
 
 IN_A_HURRY = {"GOGC": "off", "GOMAXPROCS": "1"}
 """Variables for a Go program that ends soon: it takes a third less of the processor, and memory instead."""
+
+
+_NO_CONDITIONS = ".status.conditions accessor error: <nil>"
+"""What kubectl wait ends with at once where an object has no conditions yet, however long it may wait."""
+_SOON_S = 0.1
 
 
 class KubectlError(Exception):
@@ -27,11 +33,19 @@ class Kubectl:
     folder: Path
 
     def __call__(self, *arguments: str, stdin: str | Mapping[str, Any] | list = "") -> str:
-        text = stdin if isinstance(stdin, str) else as_documents(stdin)
+        try:
+            return self._told(*arguments, stdin=stdin if isinstance(stdin, str) else as_documents(stdin))
+        except KubectlError as error:
+            if arguments[:1] != ("wait",) or _NO_CONDITIONS not in str(error):
+                raise
+        time.sleep(_SOON_S)  # the server is about to say something of what was made just now
+        return self(*arguments, stdin=stdin)
+
+    def _told(self, *arguments: str, stdin: str) -> str:
         path = os.pathsep.join([str(self.folder), str(Path(sys.executable).parent), os.environ["PATH"]])
         answer = subprocess.run(
             ["kubectl", *arguments],
-            input=text,
+            input=stdin,
             capture_output=True,
             text=True,
             check=False,
