@@ -151,18 +151,17 @@ def test_a_value_that_was_cut_short_is_hidden(said, shown):
 
 BYTES = bytes(range(0x80, 0xA0)) + b"key"
 SAID_OF_BYTES = {
-    "base64": base64.b64encode(BYTES).decode(),
-    "Go's %q": '"' + "".join(f"\\x{byte:02x}" for byte in BYTES) + '"',
-    "Go's %v": f"[{' '.join(map(str, BYTES))}]",
-    "hexadecimal": BYTES.hex(),
+    "base64": (base64.b64encode(BYTES).decode(), "***"),
+    "Go's %q": ('"' + "".join(f"\\x{byte:02x}" for byte in BYTES) + '"', '"***"'),
+    "Go's %v": (f"[{' '.join(map(str, BYTES))}]", "[***]"),
+    "hexadecimal": (BYTES.hex(), "***"),
 }
 
 
-@pytest.mark.parametrize("said", SAID_OF_BYTES.values(), ids=SAID_OF_BYTES)
-def test_bytes_that_are_no_text_are_hidden_too(said):
+@pytest.mark.parametrize(("said", "shown"), SAID_OF_BYTES.values(), ids=SAID_OF_BYTES)
+def test_bytes_that_are_no_text_are_hidden_too(said, shown):
     secret = {"kind": "Secret", "data": {"key": base64.b64encode(BYTES).decode()}}
-    assert redacted(f"refused: {said}", secret).strip('"[]') == "refused: ***" or "***" in redacted(said, secret)
-    assert said.strip('"[]') not in redacted(f"refused: {said}", secret)
+    assert redacted(f"refused: {said}", secret) == f"refused: {shown}"
 
 
 WORDS = (

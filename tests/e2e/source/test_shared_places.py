@@ -61,9 +61,11 @@ def test_places_are_shared_between_tenants():
 
 def test_who_is_ended_while_they_wait_waits_no_longer():
     places, told, over = TenantPlaces(1, Limits(late=0, late_in_all=0), 60.0), [], threading.Event()
+    held = threading.Event()
 
     def hold():
         with places.one():
+            held.set()
             over.wait(60)
 
     def wait():
@@ -72,7 +74,9 @@ def test_who_is_ended_while_they_wait_waits_no_longer():
         told.append("ended")
 
     _, holder = begin("a", hold)
+    assert held.wait(60)
     ending, waiting = begin("b", wait)
+    eventually(lambda: places._waiting.waits("b"), "another tenant waits for the place")
     ending.end()
     waiting.join(60)
     assert told == ["ended"]

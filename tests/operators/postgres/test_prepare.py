@@ -1,10 +1,8 @@
 """What the first container of an instance's pod leaves on its volume, whatever its programs come to: no server starts on what isn't whole, and none that stands by takes writes."""
 
-import contextlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -12,6 +10,8 @@ from kubectl_reconcile.module_api import Context
 from kubectl_reconcile_operators.postgres.children import Begin, new_pod
 from kubectl_reconcile_operators.postgres.spec import database_spec
 from tests.operators.postgres.world import World
+from tests.talking import talking
+from tests.waiting import eventually
 
 CANT, EMPTY, OTHER, NOBODY = 5, 3, 4, 6
 COPIES = """#!/bin/sh
@@ -186,29 +186,13 @@ def test_whoever_follows_logs_in_with_the_password_that_the_secret_has_now(tmp_p
     passes = tmp_path / "passes"
     environ = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "CALLS": str(calls), "PGPASSFILE": str(passes)}
     environ["REPLICATION"] = str(tmp_path)
-    with subprocess.Popen(container["command"], env=environ) as server, ended(server):
-        until_so(lambda: calls.exists() and "begun" in calls.read_text())
+    with talking(container["command"], env=environ) as server:
+        eventually(lambda: calls.exists() and "begun" in calls.read_text(), "the server has begun")
         assert not passes.exists()  # nobody has a password yet
         for password, line in (("first", "*:*:*:*:first\n"), ("a:b\\c%s&d", "*:*:*:*:a\\:b\\\\c%s&d\n")):
             secret.write_text(password)
-            until_so(lambda line=line: passes.exists() and passes.read_text() == line)
+            eventually(lambda line=line: passes.exists() and passes.read_text() == line, "the password is taken")
             assert passes.stat().st_mode & 0o777 == 0o600
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
     assert calls.read_text().split() == ["begun", "ended"]
-
-
-@contextlib.contextmanager
-def ended(process):
-    """End a process, whatever becomes of the test."""
-    try:
-        yield
-    finally:
-        process.kill()
-
-
-def until_so(is_so):
-    ends = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
