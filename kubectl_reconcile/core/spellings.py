@@ -7,7 +7,7 @@ whoever quotes a text may fold its lines, and whoever shows it keeps control cha
 
 Whether a value is in a text is asked of all readings at once, so no spelling has to be foreseen in combination with another.
 
-Texts and values are other people's, and may be long and made to be compared for ever. The comparisons are counted, and a text that takes too many
+Texts and values are other people's, and may be long and made to be compared forever. The comparisons are counted, and a text that takes too many
 is hidden whole.
 
 Pure: text in, places out.
