@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import yaml
@@ -53,12 +54,14 @@ class Case(NamedTuple):
     """Where the manifests of one repository lie: files or folders below it, and the namespace that they are meant for.
 
     Of what is *rendered*, an overlay or a chart, that is the folder, and the paths are those of all files that belong to it.
+    A chart gets *values*, by name, where it asks for some.
     """
 
     paths: tuple[str, ...]
     namespace: str
     rendered: str = ""
     checkout: str = ""
+    values: Mapping[str, str] = MappingProxyType({})
 
 
 CASES = {
@@ -97,7 +100,9 @@ CASES = {
     "podinfo chart": Case(("charts",), "podinfo-chart", "charts/podinfo", "podinfo"),
     "flux2-multi-tenancy tenants": Case(("tenants",), "tenants", "tenants/staging", "flux2-multi-tenancy"),
     "descheduler overlay": Case(("kubernetes",), "descheduler", "kubernetes/deployment", "descheduler"),
-    "external-dns chart": Case(("charts",), "external-dns", "charts/external-dns", "external-dns"),
+    "external-dns chart": Case(
+        ("charts",), "external-dns", "charts/external-dns", "external-dns", values={"policy": "sync"}
+    ),
     "argo-rollouts": Case(("manifests/install.yaml",), "argo-rollouts"),
     "bank-of-anthos": Case(("kubernetes-manifests",), "bank"),
     "contour": Case(("examples/render/contour.yaml",), "projectcontour"),
@@ -224,7 +229,9 @@ class Follow:
             else:
                 where = ("release-name", Path(name, self.path), "--namespace", self.case.namespace)
                 version = f"--kube-version={self.bench.version}"
-                done = self.bench.run(self.bench.helm, "template", *where, version, "--include-crds", "--no-hooks")
+                values = (f"--set={name}={value}" for name, value in self.case.values.items())
+                options = (version, *values, "--include-crds", "--no-hooks")
+                done = self.bench.run(self.bench.helm, "template", *where, *options)
         return {"rendered.yaml": self.expect(done, 0).encode()}
 
     def expect(self, done: subprocess.CompletedProcess[str], *statuses: int) -> str:
@@ -277,7 +284,10 @@ class Follow:
 
     def release(self) -> dict[str, Any]:
         """Return what the Sync says of a chart."""
-        return {"helm": {"releaseName": "release-name"}} if self.case.rendered and not self.is_overlay else {}
+        if not self.case.rendered or self.is_overlay:
+            return {}
+        values = {"values": dict(self.case.values)} if self.case.values else {}
+        return {"helm": {"releaseName": "release-name", **values}}
 
     def make_kinds(self) -> None:
         """Have the cluster know the kinds of other projects, whose objects may hold anything."""
