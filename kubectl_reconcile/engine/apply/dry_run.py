@@ -36,6 +36,7 @@ from kubectl_reconcile.cluster.errors import (
 from kubectl_reconcile.core.apply.left_behind import advice_on_rest
 from kubectl_reconcile.core.apply.made_before import MadeBefore, TrialRefusal
 from kubectl_reconcile.core.apply.replace import advice_on, is_immutable
+from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.endings.replacements import with_replacements
@@ -172,9 +173,7 @@ class _DryRun:
             if isinstance(error, Invalid) and change.op is Op.UPDATE and is_immutable(error.causes):
                 return await self._immutable(change, kind, intent, error)
             return await self._restated(change, kind, error) or self._refused(change, error)
-        if change.before is not None and not change.takeover and _same(change.before, answer):
-            return replace(change, op=Op.UNCHANGED, before=None, after=None, intent=None, fields=(), unsure=False)
-        return replace(change, after=answer, fields=_made(change, kind, answer), unsure=False)
+        return _found(change, kind, answer)
 
     async def _applied(self, change: Change, kind: Kind, intent: Manifest) -> Manifest:
         path = kind.path(change.ref.namespace, change.ref.name)
@@ -271,6 +270,22 @@ def _hint_about_missing(change: Change, error: ApiError) -> str:
         return f" (hint: does the namespace {change.ref.namespace} exist? add it to the source, create it, or set spec.createNamespace of the Sync)"
     role = role_bound_by(change.ref, change.intent or {}) if is_binding(change.ref) else None
     return f" (hint: {role} isn't there: add it to the source, or create it)" if role else ""
+
+
+def _found(change: Change, kind: Kind, answer: Manifest) -> Change:
+    """Return a change as the server's answer has it."""
+    if change.before is not None and answer["metadata"]["uid"] != change.before["metadata"]["uid"]:
+        return _of_what_went(change, answer)
+    if change.before is not None and not change.takeover and _same(change.before, answer):
+        return replace(change, op=Op.UNCHANGED, before=None, after=None, intent=None, fields=(), unsure=False)
+    return replace(change, after=answer, fields=_made(change, kind, answer), unsure=False)
+
+
+def _of_what_went(change: Change, answer: Manifest) -> Change:
+    """Return the change of an object that went since it was looked at: it is created again, but for what removes itself once it has run."""
+    if removes_itself(change.intent or {}):
+        return replace(change, op=Op.UNCHANGED, before=None, after=None, intent=None, fields=(), unsure=False)
+    return replace(change, op=Op.CREATE, before=None, after=answer, fields=(), unsure=False)
 
 
 def _blocked(change: Change, error: ApiError, hint: str = "") -> Change:

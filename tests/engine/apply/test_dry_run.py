@@ -7,7 +7,11 @@ from msgspec import structs
 
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
+from kubectl_reconcile.engine.apply import dry_run
+from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.perform import perform
+from tests.engine.shop import PATHS
+from tests.waiting import until
 
 SERVICE = {
     "apiVersion": "v1",
@@ -236,6 +240,34 @@ async def test_a_port_that_another_manager_applied_is_left_to_it(shop):
     await shop.session.client.apply(path, theirs, manager="them", force=True)
     assert (await shop.sync()).report.reason is ConditionReason.SYNCED
     assert {port["name"] for port in (await shop.live("Service", "web"))["spec"]["ports"]} == {"http", "other"}
+
+
+@pytest.mark.parametrize("lifetime", [{}, {"ttlSecondsAfterFinished": 0}], ids=["what stays", "what removes itself"])
+async def test_what_went_since_it_was_looked_at_is_a_create_unless_it_removes_itself(shop, job, lifetime):
+    def labelled(text):
+        made = job("once")
+        return {
+            **made,
+            "metadata": {**made["metadata"], "labels": {"turn": text}},
+            "spec": {**made["spec"], **lifetime},
+        }
+
+    shop.write({"a.yaml": labelled("first")})
+    assert (await shop.sync()).report.counts.created == 1
+    shop.write({"a.yaml": labelled("second")})
+    made = await shop.plan(confirmed=False)
+    assert [each.op for each in made.changes] == [Op.UPDATE]
+    client, uid = shop.session.client, (await shop.live("Job", "once"))["metadata"]["uid"]
+    await client.delete(PATHS["Job"].format(namespace=shop.namespace, name="once"), uid=uid)
+
+    async def is_gone():
+        return await shop.live("Job", "once") is None
+
+    await until(is_gone, "the Job is gone")
+    (change,) = (await dry_run.confirm(client, made, along=gather.lister(shop.session))).changes
+    assert change.op is (Op.UNCHANGED if lifetime else Op.CREATE)
+    assert change.before is None
+    assert change.fields == ()
 
 
 POLICIES = {
