@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,8 @@ from tests.rendering_tools import build_helm
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
 CRDS = Path(__file__).parents[2] / "crds"
 PATIENCE_S = 120.0
+_GENERATED = re.compile(r"-[bcdfghkmt2456789]{10}$")
+"""End of a name that kustomize's generators give: no patch can name it."""
 AROUND = "around-it"
 """Folder of an overlay around the one that is followed."""
 
@@ -416,7 +419,7 @@ class Follow:
             for path, content in reversed(self.asked.items()):
                 found = [each for each in loaded(content) if isinstance(each, dict) and each.get("kind")]
                 for each in reversed(found):
-                    if each["kind"] == wanted:
+                    if each["kind"] == wanted and not (self.is_overlay and _GENERATED.search(each["metadata"]["name"])):
                         rest = [other for other in found if other is not each]
                         kept = yaml.safe_dump_all(rest).encode() if rest else None
                         return path, kept, (f"{each['kind']}.{_group(each)}".rstrip("."), each["metadata"]["name"])
