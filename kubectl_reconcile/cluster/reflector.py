@@ -41,6 +41,7 @@ from kubectl_reconcile.cluster.feed import Event, Feed, FeedContents
 from kubectl_reconcile.cluster.messages import Param
 from kubectl_reconcile.cluster.store import StoredObject, older
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.retry import OUTAGE, WATCH
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,9 +52,6 @@ longest with which a silent one is found out in less than twenty seconds. Bookma
 _ECHO_S = 8.0
 """How long after an own write the watch may take to tell the same: it takes milliseconds."""
 _SHORTEST_WATCH_S = 1.0
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 30.0
-_LONGEST_OUTAGE_PAUSE_S = 3.0
 _LONG_OUTAGE = 5  # failures in a row
 _LASTING = (NotFound, Forbidden, Unauthorized)
 _INITIAL_END = "k8s.io/initial-events-end"
@@ -325,6 +323,5 @@ def _is_outage(error: ApiError | None) -> bool:
 
 def _pause_s(error: ApiError | None, failures: int) -> float:
     """Return how long to wait after so many failures in a row: short in an outage, since its end matters."""
-    cap_s = _LONGEST_OUTAGE_PAUSE_S if _is_outage(error) else _LONGEST_PAUSE_S
-    pause_s = min(cap_s, _FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter is no secret
+    pause_s = (OUTAGE if _is_outage(error) else WATCH).pause_s(failures, random.random())  # noqa: S311 - no secret
     return max(pause_s, (error.retry_after_s or 0.0) if error else 0.0)

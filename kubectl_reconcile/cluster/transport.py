@@ -50,6 +50,7 @@ from kubectl_reconcile.cluster.errors import (
 from kubectl_reconcile.cluster.messages import Request, Response
 from kubectl_reconcile.cluster.readiness import Readiness
 from kubectl_reconcile.cluster.sockets import Connections, hang_up
+from kubectl_reconcile.core.retry import READ
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,7 +58,6 @@ _CONNECT_S = 10.0
 _SILENCE_S = 65.0  # an API server ends a request itself after 60 s
 _READ_ATTEMPTS = 4
 _READY = aiohttp.ClientTimeout(total=5)
-_LONGEST_PAUSE_S = 10.0
 _BOTH_S = 0.5
 _LATE_S = 1.0
 """How long a watch whose time is over is looked at once more: we may have been stopped, or busy, ourselves."""
@@ -386,8 +386,8 @@ def _pause_s(error: ApiError, attempt: int) -> float | None:
     if not lost and not isinstance(error, ServerError | TooManyRequests):
         return None
     if error.retry_after_s is not None:
-        return error.retry_after_s if error.retry_after_s <= _LONGEST_PAUSE_S else None
-    return random.uniform(0.5, 1.0) * 0.1 * 2.0**attempt  # noqa: S311 - jitter is no secret
+        return error.retry_after_s if error.retry_after_s <= READ.cap_s else None
+    return READ.pause_s(attempt, random.random())  # noqa: S311 - no secret
 
 
 def _seconds(text: str | None) -> float | None:

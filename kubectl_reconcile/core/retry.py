@@ -47,10 +47,10 @@ PASS: Final = Backoff(
     "a pass that succeeds; a push or a request doesn't wait",
 )
 DELETION: Final = Backoff("the deletion of a Sync that waits for members to go", 1.0, 10.0, "the Sync is gone")
-READ: Final = Backoff("a read that the API server didn't answer", 0.2, 10.0, "each read begins anew")
-WRITE: Final = Backoff("a write that may succeed if it is sent again", 0.1, 3.0, "each write begins anew")
+READ: Final = Backoff("a read that the API server didn't answer", 0.2, 10.0, "each read begins again at the first")
+WRITE: Final = Backoff("a write that may succeed if it is sent again", 0.1, 3.0, "each write begins again at the first")
 ACTION: Final = Backoff(
-    "an action whose custom resource was changed by somebody else", 0.02, 1.0, "each action begins anew"
+    "an action whose custom resource was changed by somebody else", 0.02, 1.0, "each action begins again at the first"
 )
 WATCH: Final = Backoff("a watch that the API server refuses", 0.1, 30.0, "a watch that lasts a second")
 OUTAGE: Final = Backoff("a watch whose API server is away", 0.1, 3.0, "a watch that lasts a second")

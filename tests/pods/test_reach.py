@@ -3,11 +3,13 @@
 import datetime as dt
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.module.api import PodTls, SilentPodError
 from kubectl_reconcile.core.module.inputs import Owned
+from kubectl_reconcile.core.retry import SILENT_POD
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
 from kubectl_reconcile.engine.modules.operands import NoWayError, Operands
 from kubectl_reconcile.engine.modules.reach import Reach
@@ -72,8 +74,8 @@ def longest(monkeypatch):
     def set_to(seconds):
         monkeypatch.setattr("kubectl_reconcile.engine.modules.operands._CALL_S", seconds)
 
-    monkeypatch.setattr("kubectl_reconcile.engine.modules.operands._FIRST_PAUSE_S", 10_000.0)
-    monkeypatch.setattr("kubectl_reconcile.engine.modules.operands._LONGEST_PAUSE_S", 10_000.0)
+    never = replace(SILENT_POD, first_s=10_000.0, cap_s=10_000.0)
+    monkeypatch.setattr("kubectl_reconcile.engine.modules.operands.SILENT_POD", never)
     return set_to
 
 

@@ -27,14 +27,13 @@ from kubectl_reconcile.core.annotations import PREFIX
 from kubectl_reconcile.core.module.schedules import later
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Contention, Contentions, Op
+from kubectl_reconcile.core.retry import CONTENTION
 from kubectl_reconcile.core.ssa.merge import FieldChange
 
 ROUNDS = 10
 """So many rounds within the window are a contention: more than a person makes by hand."""
 
 WINDOW_S = 600.0
-FIRST_S = 300.0
-LONGEST_S = 3600.0
 
 _MOST = 20_000
 _MARKS = (PREFIX, "applyset.kubernetes.io/", "app.kubernetes.io/instance")
@@ -56,7 +55,8 @@ class _BackedOff(Struct, frozen=True):
     contention: Contention
     item: ObjectRef
     until_s: float
-    length_s: float
+    times: int
+    """How many back-offs in a row, for the same rival, this one makes."""
 
 
 class ContentionBegun(Struct, frozen=True):
@@ -108,9 +108,10 @@ class ContentionTracker(Struct):
                     continue
                 before = self._over.pop(place, None)
                 goes_on = before is not None and before.contention.manager == each.manager
-                length_s = min(before.length_s * 2, LONGEST_S) if before and goes_on else FIRST_S
+                in_a_row = before.times + 1 if before and goes_on else 1
+                length_s = CONTENTION.pause_s(in_a_row)
                 contention = Contention(change.ref, each.path, each.manager, times, now, later(now, length_s))
-                self._now[place] = _BackedOff(contention, item, now_s + length_s, length_s)
+                self._now[place] = _BackedOff(contention, item, now_s + length_s, in_a_row)
                 begun.append(contention)
         return begun
 

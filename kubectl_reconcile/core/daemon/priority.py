@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from kubectl_reconcile.core.retry import PASS
+
 DEBOUNCE_S = 0.02
 """How long news from the cluster is waited for to be complete."""
 
-RETRY_CAP_S = 60.0
+RETRY_CAP_S = PASS.cap_s
 """The longest pause after failures, unless whoever failed knows better."""
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-_LONGEST_S: Final = 600.0
+from kubectl_reconcile.core.retry import LATE_RENDERING
+
 _MOST_KNOWN: Final = 1000
 
 
@@ -23,7 +25,7 @@ class Impatience(Struct):
         if not tenant:
             return
         times = self._late.get(tenant, (0, 0.0))[0] + 1
-        self._late[tenant] = times, now_s + min(took_s * 2.0 ** min(times - 1, 16), _LONGEST_S)
+        self._late[tenant] = times, now_s + replace(LATE_RENDERING, first_s=took_s).pause_s(times)
         if len(self._late) > _MOST_KNOWN:
             self._late = {each: known for each, known in self._late.items() if known[1] > now_s}
 

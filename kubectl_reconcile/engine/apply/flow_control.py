@@ -43,6 +43,7 @@ from kubectl_reconcile.cluster.errors import (
 )
 from kubectl_reconcile.core.fair.shares import Limits, Shares
 from kubectl_reconcile.core.fair.turns import Turns, Waiting
+from kubectl_reconcile.core.retry import WRITE
 from kubectl_reconcile.core.ssa.managed_fields import has_failed_at_versions
 
 START = 24
@@ -53,7 +54,6 @@ _RETRIED: tuple[type[ApiError], ...] = (TooManyRequests, ServerError, Unreachabl
 _ATTEMPTS = 6
 _OUTAGE_S = 45.0
 _STORM_S = 90.0
-_LONGEST_PAUSE_S = 3.0
 _LONGEST_ASKED_S = 5.0
 """The longest that anybody is left alone who asks for it: whoever still has no time then says so again."""
 _COOLDOWN_S = 0.5
@@ -312,5 +312,5 @@ def _is_worth_another(error: ApiError, number: int, spent_s: float) -> bool:
 
 async def pause(error: ApiError, number: int) -> None:
     """Wait before another try: as long as was asked for, within bounds, else longer each time."""
-    wait_s = min(error.retry_after_s or min(0.1 * 2**number, _LONGEST_PAUSE_S), _LONGEST_ASKED_S)
-    await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
+    drawn = random.random()  # noqa: S311 - no secret
+    await asyncio.sleep(min(error.retry_after_s or WRITE.pause_s(number + 1, drawn), _LONGEST_ASKED_S))

@@ -29,7 +29,7 @@ from kubectl_reconcile.core.annotations import PRUNE_FINALIZER, MemberOptions
 from kubectl_reconcile.core.apply.results import Result, ResultState, undeletable
 from kubectl_reconcile.core.daemon.pass_events import RightsChanged
 from kubectl_reconcile.core.daemon.pass_phase import RIGHTS_S
-from kubectl_reconcile.core.daemon.priority import RETRY_CAP_S, Priority
+from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.daemon.removal import Remains, RemovalEnding, ending_of
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
@@ -40,6 +40,7 @@ from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored, members_i
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, has_lost_its_writer, is_marked_by_us
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync, SyncSpecError
+from kubectl_reconcile.core.retry import DELETION, PASS
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync import gather
@@ -49,7 +50,6 @@ from kubectl_reconcile.engine.telemetry.logs import event
 
 _PATIENCE = dt.timedelta(hours=1)
 """How long what may pass holds up the deletion of a namespace."""
-_LOOK_AGAIN_CAP_S = 10.0
 _WAITS_S = 10.0
 """How long one try waits for what must be gone before something else is deleted."""
 
@@ -136,7 +136,7 @@ class Finalization(Struct):
             self.stalled.discard(sync.ref)
         await self.context.set_status(sync.ref, lambda live: status_after(live, report, sync.requested_at))
         await self.context.hear(sync.ref, ending)
-        queue.failed(sync.ref, Priority.POLL, cap_s=RETRY_CAP_S if sync.ref in self.stalled else _LOOK_AGAIN_CAP_S)
+        queue.failed(sync.ref, Priority.POLL, backoff=PASS if sync.ref in self.stalled else DELETION)
 
     def _unrecorded(self, sync: Sync, manifest: Manifest) -> list[str]:
         """Return what carries all marks of a member and stays, since nobody is recorded to have written them."""

@@ -18,12 +18,11 @@ from kubectl_reconcile.cluster.errors import ApiError, ServerError, TooManyReque
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, ObjectRef
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE
 from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.core.retry import KINDS
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.telemetry.logs import event
 
-_SETTLE_S = 0.3
-_RETRY_CAP_S = 10.0
 _KNOCK_S = 3.0
 _SCHEMA_S = 3.0
 """How long after a CRD has changed the server's OpenAPI documents have surely followed."""
@@ -64,10 +63,10 @@ class KindsWatch(Struct):
 
     async def run(self) -> None:
         """Look again at what the server knows whenever that may have changed."""
-        pause_s = _SETTLE_S
+        late = 0
         while True:
             await self.changed.wait()
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(KINDS.pause_s(late + 1))
             self.changed.clear()
             try:
                 await self.context.session.refresh()
@@ -75,9 +74,9 @@ class KindsWatch(Struct):
             except ApiError as error:
                 event(log, logging.WARNING, "kinds not refreshed", error=error)
                 self.changed.set()
-            if is_late := self._is_unlisted():
+            late = late + 1 if self._is_unlisted() else 0
+            if late:
                 self.changed.set()
-            pause_s = min(pause_s * 2, _RETRY_CAP_S) if is_late else _SETTLE_S
             touched, self._touched = self._touched, set()
             self.learnt(touched | self.context.session.take_changes())
 

@@ -31,6 +31,7 @@ from kubectl_reconcile.core.resources.history import with_put_back
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, passed_before, reconciling, tells_more
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
+from kubectl_reconcile.core.retry import PASS
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext, told_late
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
@@ -91,7 +92,7 @@ class SyncWork(Struct, frozen=True):
             case on.ApplyObjects():
                 return await self._apply_objects(ref, followed.read()[0].sync, instruction.plan)
             case on.Retry():
-                delay_s = self.context.queue.failed(ref, instruction.priority, cap_s=instruction.cap_s)
+                delay_s = self.context.queue.failed(ref, instruction.priority, backoff=PASS.up_to(instruction.cap_s))
                 return on.RetryScheduled(instruction, delay_s)
             case on.Tell():
                 await self._tell(ref, followed, instruction)

@@ -35,6 +35,7 @@ from kubectl_reconcile.core.module.specs import SpecError
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, controller_of
 from kubectl_reconcile.core.planning.children import ADD_FINALIZER, ENGINE_VERBS
 from kubectl_reconcile.core.planning.plan import Change, Unobserved
+from kubectl_reconcile.core.retry import ACTION
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.operands import NoWayError
 from kubectl_reconcile.engine.modules.reach import Reach
@@ -108,7 +109,7 @@ class ActionRunner(Struct, frozen=True):
         if action is None or kind is None or owner is None:
             raise ActionError(f"{change.ref}: the plan doesn't say what to do")
         module, path = self.modules[kind.gvk], kind.path(owner.namespace, owner.name)
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
                 cr = await self.client.get(path)
                 if action.verb in ENGINE_VERBS:
@@ -117,7 +118,7 @@ class ActionRunner(Struct, frozen=True):
             except NotFound:
                 return None
             except Conflict:
-                await asyncio.sleep(0.02 * 2**attempt)
+                await asyncio.sleep(ACTION.pause_s(attempt))
         raise Conflict(f"{owner} keeps changing; {action.key} is run in the next pass", status=409)
 
     async def _keep_or_let_go(self, path: str, cr: Manifest, module: Module, action: Action) -> Manifest | None:

@@ -38,6 +38,7 @@ from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.workloads import is_ready
 from kubectl_reconcile.core.objects import Manifest, mapping_of
 from kubectl_reconcile.core.phrases import first_few
+from kubectl_reconcile.core.retry import SILENT_POD
 from kubectl_reconcile.engine.modules.pod_stream import OpenPodStream
 from kubectl_reconcile.engine.modules.pod_tls import context_of
 
@@ -51,7 +52,6 @@ VARIABLE = "KUBECTL_RECONCILE_REACH_PODS"
 
 _CALL_S = 3.0
 _LARGEST = 1 << 20
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _MOST_SILENCES = 10_000
 _UNHEARD_SHOWN = 5
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -65,7 +65,7 @@ class _Silence(Struct, frozen=True):
     """A pod that let a call time out: it isn't asked before *until_s*."""
 
     until_s: float
-    pause_s: float
+    times: int
 
 
 class Operands(Struct):
@@ -89,8 +89,8 @@ class Operands(Struct):
         if len(self._silences) >= _MOST_SILENCES:
             self._silences.clear()
         known = self._silences.get((uid, port))
-        pause_s = min(known.pause_s * 2, _LONGEST_PAUSE_S) if known else _FIRST_PAUSE_S
-        self._silences[uid, port] = _Silence(time.monotonic() + pause_s, pause_s)
+        times = known.times + 1 if known else 1
+        self._silences[uid, port] = _Silence(time.monotonic() + SILENT_POD.pause_s(times), times)
 
     def answered(self, uid: str, port: int) -> None:
         """Note that a pod answers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_reconcile.core.daemon.contention import FIRST_S, LONGEST_S, ROUNDS, WINDOW_S, ContentionTracker
+from kubectl_reconcile.core.daemon.contention import ROUNDS, WINDOW_S, ContentionTracker
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
@@ -96,7 +96,7 @@ def test_a_back_off_lapses_is_tried_again_and_comes_back_for_twice_as_long_until
         tracker.wrote(put_back(), due_s)
         now_s = due_s + 5
         assert begin(tracker, now_s)
-    assert lengths == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S, 8 * FIRST_S, LONGEST_S, LONGEST_S]
+    assert lengths == [300.0, 600.0, 1200.0, 2400.0, 3600.0, 3600.0]
 
 
 def test_whoever_else_goes_on_makes_no_back_off_longer():
@@ -105,12 +105,12 @@ def test_whoever_else_goes_on_makes_no_back_off_longer():
     begin(tracker, now_s)
     for manager in ("vpa", "kubectl-edit", "hpa"):
         due_s = tracker.due_s(SHOP)
-        assert due_s - now_s == FIRST_S
+        assert due_s - now_s == 300.0
         tracker.lapse(SHOP, due_s)
         last_s = overwrite(tracker, start_s=due_s, change=put_back(manager=manager))
         now_s = last_s + 1
         assert begin(tracker, now_s, put_back(manager=manager))
-    assert tracker.due_s(SHOP) - now_s == FIRST_S
+    assert tracker.due_s(SHOP) - now_s == 300.0
 
 
 def test_another_push_ends_it_and_the_same_revision_doesnt():

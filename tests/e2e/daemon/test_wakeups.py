@@ -136,8 +136,8 @@ def test_a_repository_of_this_machine_is_refused_unless_allowed(follow, tmp_path
 
 
 NEVER_AGAIN = """
-from kubectl_reconcile.engine.daemon.turns import queue
-queue.backoff_s = lambda failures, **_: 0.5 if failures < 5 else 10_000.0
+from kubectl_reconcile.core.retry import Backoff
+Backoff.pause_s = lambda self, failures, drawn=1.0: 0.5 if failures < 5 else 10_000.0
 """
 """After a fifth failure nothing is tried again for hours, unless something wakes it."""
 

@@ -12,20 +12,9 @@ import pytest
 from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.engine.daemon.turns import queue as work_queue
 from kubectl_reconcile.engine.daemon.turns.pacing import TurnPacing
-from kubectl_reconcile.engine.daemon.turns.queue import WorkQueue, backoff_s
+from kubectl_reconcile.engine.daemon.turns.queue import WorkQueue
 from kubectl_reconcile.engine.telemetry.logs import News
 from tests.waiting import steadily_meanwhile, until
-
-BACKOFFS = {
-    "the first failure waits the base": (1, 1.0),
-    "the third has doubled twice": (3, 4.0),
-    "a long outage stops at the cap": (99, 60.0),
-}
-
-
-@pytest.mark.parametrize(("failures", "expected"), BACKOFFS.values(), ids=BACKOFFS)
-def test_backoff(failures, expected):
-    assert backoff_s(failures) == expected
 
 
 async def test_higher_priority_goes_first_and_equals_in_their_order():

@@ -36,6 +36,7 @@ from kubectl_reconcile.core.health.verdict import AWAITING
 from kubectl_reconcile.core.module.published import to_be_noted
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, condition_of
 from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.retry import PASS
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.writer import Signal
 from kubectl_reconcile.engine.daemon.context import DaemonContext
@@ -146,7 +147,7 @@ class CrController(Struct):
             case ForgetFailures():
                 queue.succeeded(ref)
             case Retry():
-                delay_s = queue.failed(ref, instruction.priority, cap_s=instruction.cap_s)
+                delay_s = queue.failed(ref, instruction.priority, backoff=PASS.up_to(instruction.cap_s))
                 await self.context.hear(ref, RetryScheduled(instruction, delay_s))
 
 

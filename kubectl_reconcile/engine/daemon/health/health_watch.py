@@ -33,18 +33,18 @@ from kubectl_reconcile.core.planning.kinds import WORKLOADS
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents
 from kubectl_reconcile.core.resources.status import health_status
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.retry import AILING_PODS
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.broken_pods import Pods
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.health.judging import Judging
-from kubectl_reconcile.engine.daemon.health.watched import FIRST_PODS_S, MemberClaims, PodLook, WatchedMembers
+from kubectl_reconcile.engine.daemon.health.watched import MemberClaims, PodLook, WatchedMembers
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.telemetry.logs import event
 
 _EVERY_S = 1.0
 _AGAIN_S = 4.0
 _SETTLE_S = 0.05
-_SLOWEST_PODS_S = 30.0
 
 log = logging.getLogger("kubectl_reconcile.daemon")
 
@@ -255,7 +255,7 @@ class HealthWatch:
     def _looks(self, watched: WatchedMembers, now_s: float) -> dict[ObjectRef, PodLook]:
         """Return when the pods of ailing workloads are looked at next."""
         wanted = self._ailing_workloads(watched)
-        watched.looks = {ref: watched.looks.get(ref) or PodLook(now_s + FIRST_PODS_S) for ref in wanted}
+        watched.looks = {ref: watched.looks.get(ref) or PodLook(now_s + AILING_PODS.first_s) for ref in wanted}
         return watched.looks
 
     async def _look_below(self, watched: WatchedMembers) -> None:
@@ -264,8 +264,8 @@ class HealthWatch:
         for workload, look in self._looks(watched, now_s).items():
             if look.at_s > now_s:
                 continue
-            look.pause_s = min(look.pause_s * 2, _SLOWEST_PODS_S)
-            look.at_s = now_s + look.pause_s
+            look.times += 1
+            look.at_s = now_s + AILING_PODS.pause_s(look.times + 1)
             live = self.context.live(workload)
             try:
                 cause = await pods.to_blame(workload, live) if live is not None else ""

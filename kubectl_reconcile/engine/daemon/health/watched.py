@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
 
 from msgspec import Struct, field
 
@@ -13,15 +12,12 @@ from kubectl_reconcile.core.health.summary import HealthTally, Steadiness
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.sync import Sync
 
-FIRST_PODS_S: Final = 2.0
-"""After how long the pods of a workload that ails are looked at first."""
-
 
 class PodLook(Struct):
-    """When the pods of a member are listed next, and how long the pause after that is."""
+    """When the pods of a member are listed next, and how often they were."""
 
     at_s: float
-    pause_s: float = FIRST_PODS_S
+    times: int = 0
 
 
 class MemberClaims(Struct):

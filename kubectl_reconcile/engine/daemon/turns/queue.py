@@ -33,9 +33,10 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, RETRY_CAP_S, Priority
+from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.fair.shares import Limits, Shares
 from kubectl_reconcile.core.fair.turns import Turns, Waiting
+from kubectl_reconcile.core.retry import PASS, Backoff
 from kubectl_reconcile.engine.daemon.turns.pacing import TurnPacing
 
 Item = TypeVar("Item", bound=Hashable)
@@ -46,20 +47,6 @@ LATE: Final = Limits(late=8, late_in_all=96)
 """How many turns of one tenant may be late, and how many altogether."""
 _FAR_S = 10.0
 _TOGETHER_S = 0.5
-
-
-def backoff_s(failures: int, *, base_s: float = 1.0, cap_s: float = RETRY_CAP_S) -> float:
-    """Return how long to wait before the next attempt, in seconds.
-
-    The delay doubles with each consecutive failure, never exceeding *cap_s*. Jitter is the
-    caller's business, so the result is reproducible.
-
-    Raises:
-        ValueError: *failures* is less than 1.
-    """
-    if failures < 1:
-        raise ValueError(f"backoff needs at least one failure, not {failures}")
-    return float(min(base_s * 2.0 ** min(failures - 1, 32), cap_s))
 
 
 class Turn(NamedTuple, Generic[Item]):
@@ -175,10 +162,10 @@ class WorkQueue(Struct, Generic[Item]):
         """Ask for *item* because something changed in the cluster; what else changes in this moment is waited for."""
         self.add(item, Priority.DRIFT, after_s=DEBOUNCE_S)
 
-    def failed(self, item: Item, priority: Priority = Priority.RESYNC, *, cap_s: float = RETRY_CAP_S) -> float:
+    def failed(self, item: Item, priority: Priority = Priority.RESYNC, *, backoff: Backoff = PASS) -> float:
         """Ask for *item* again after a delay that grows with each failure; return the delay in seconds."""
         failures = self._failures[item] = self._failures.get(item, 0) + 1
-        delay_s = backoff_s(failures, cap_s=cap_s) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, no secret
+        delay_s = backoff.pause_s(failures, random.random())  # noqa: S311 - no secret
         self.add(item, priority, after_s=delay_s)
         return delay_s
 
