@@ -32,6 +32,7 @@ from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.source.policy import SourcePolicy
 
 _VERBS = ("GET", "LIST", "APPLY", "PATCH", "POST", "PUT", "DELETE", "WATCH")
 _MEMORY_INTERVAL_S = 0.05
@@ -68,7 +69,7 @@ class Arena:
             sandbox.up()
             client = await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig)))
             await client.__aenter__()
-            await install.ensure_crds(await Session.over(client, folder / "cache"))
+            await install.ensure_crds(await Session.over(client, SourcePolicy.of_person(), folder / "cache"))
         except BaseException:
             sandbox.down()
             raise

@@ -29,6 +29,7 @@ from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.source.policy import SourcePolicy
 
 CRS = "/apis/cache.example.com/v1alpha1/namespaces/{}/memcacheds"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
@@ -161,7 +162,7 @@ async def measured(crs: int = 1000, deletions: int = 100) -> dict[str, float]:
         async with await Client.connect(Access(kubeconfig=str(sandbox.kubeconfig))) as client:
             with tempfile.TemporaryDirectory() as name:
                 root = Path(name)
-                await install.ensure_crds(await Session.over(client, root))
+                await install.ensure_crds(await Session.over(client, SourcePolicy.of_person(), root))
                 await client.create("/api/v1/namespaces", named("v1", "Namespace", namespace))
                 daemon = Daemon(sandbox.kubeconfig, root / "log", root / "cache", ("-n", namespace))
                 daemon.start()

@@ -376,7 +376,7 @@ async def test_other_revisions_take_the_right_to_update_the_sync(site, token_of,
 @pytest.fixture
 def patient(session):
     """The daemon waits for Git servers for an hour."""
-    session.git_limits = replace(session.git_limits, seconds=3600)
+    session.sources = replace(session.sources, limits=replace(session.sources.limits, seconds=3600))
 
 
 LOOKS = {"plan": "{sync}/plan", "history": "{sync}/history"}

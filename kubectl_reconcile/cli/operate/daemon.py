@@ -16,10 +16,11 @@ from kubectl_reconcile.cli.operate.page_address import NO_ORIGIN, origins_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy, networks_around
-from kubectl_reconcile.engine.daemon.daemon import Page, SourceLimits, serve
+from kubectl_reconcile.engine.daemon.daemon import Page, SourcePace, serve
 from kubectl_reconcile.engine.modules.ceilings import set_ceilings
 from kubectl_reconcile.engine.telemetry import logs, loop_monitor, memory
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
+from kubectl_reconcile.source.policy import SourcePolicy
 
 
 def daemon(
@@ -95,9 +96,8 @@ def daemon(
             page=_page(ui, ui_url),
             lease_namespace=lease_namespace or "",
             module_accounts=module_accounts,
-            repositories=repositories,
-            limits=SourceLimits(limits, git_max_jobs, allowed, min_interval),
-            requires_verify=require_verify,
+            sources=SourcePolicy(limits, allowed, folder=repositories, requires_verify=require_verify, guarded=True),
+            pace=SourcePace(git_max_jobs, min_interval),
         )
     )
 

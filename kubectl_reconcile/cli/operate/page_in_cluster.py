@@ -57,9 +57,7 @@ async def serving_page(address: str, origins: tuple[str, ...], daemon: Session) 
 
 
 async def _session_beside(daemon: Session) -> Session:
-    """Return a session with the limits of the *daemon*, which knows kinds by itself, and by which modules reach nothing but as who asks."""
-    found = await Session.over(daemon.client, daemon.cache_dir)
-    found.repositories, found.requires_verify = daemon.repositories, daemon.requires_verify
-    found.git_limits, found.allowed_urls, found.guarded = daemon.git_limits, daemon.allowed_urls, daemon.guarded
+    """Return a session with the policy of the *daemon*, which knows kinds by itself, and by which modules reach nothing but as who asks."""
+    found = await Session.over(daemon.client, daemon.sources, daemon.cache_dir)
     found.systems, found.operands = ExternalSystems(urls={}), Operands(directly=False)
     return found

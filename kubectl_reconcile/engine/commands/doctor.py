@@ -39,6 +39,7 @@ from kubectl_reconcile.engine.sync.signed_sources import check_keys
 from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
 from kubectl_reconcile.source.cloned.clone import git_version
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.policy import SourcePolicy
 
 _OLDEST_GIT = (2, 31)
 _OLDEST_SERVER = (1, 30)
@@ -84,7 +85,7 @@ async def examine(access: Access, cache_dir: Path | None, namespace: str) -> Asy
         try:
             for finding in await _server(client):
                 yield finding
-            session = await Session.over(client, cache_dir)
+            session = await Session.over(client, SourcePolicy.of_person(), cache_dir)
         except ApiError as error:
             text, hint = _parted(error)
             yield Finding(Grade.FAIL, "cluster", text, hint, unreachable=True)

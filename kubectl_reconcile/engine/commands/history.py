@@ -138,8 +138,8 @@ async def resolve(session: Session, live: Manifest, text: str) -> EarlierState:
     if found := await in_thread(_found, source, text):
         return EarlierState(found)
     named = GitSource(
-        source.repository, Ref(name=text), cache_dir=session.cache_dir / "git", limits=session.git_limits,
-        guarded=session.guarded,
+        source.repository, Ref(name=text), cache_dir=session.cache_dir / "git", limits=session.sources.limits,
+        guarded=session.sources.guarded,
     )  # fmt: skip
     return EarlierState(await in_thread(named.fetch))
 

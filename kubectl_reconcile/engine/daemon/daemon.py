@@ -26,7 +26,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, null
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.cluster.client import Client
@@ -38,7 +38,6 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.daemon.watch_events import ItemIndex
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.sync import SYNC
-from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.engine.api.sync_requests import SYNCS, daemon_namespace, now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.custom_resources.cr_controller import CrController
@@ -61,7 +60,7 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry import loop_monitor
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.engine.telemetry.memory import Tidying
-from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.policy import SourcePolicy
 from kubectl_reconcile.source.running.places import TENANT
 
 _STUCK_S = 30.0
@@ -76,13 +75,11 @@ Page: TypeAlias = Callable[[Session], AbstractAsyncContextManager[str]]
 log = logging.getLogger(__name__)
 
 
-class SourceLimits(Struct, frozen=True):
-    """What an administrator sets for sources: ceilings, how many are asked at a time, which URLs are allowed, and the shortest interval."""
+class SourcePace(Struct, frozen=True):
+    """How many sources are asked at a time, and the shortest interval between two looks at one."""
 
-    git: GitLimits = field(default_factory=GitLimits)
-    jobs: int = JOBS_AT_ONCE
-    allowed: UrlPolicy = field(default_factory=UrlPolicy)
-    least_interval_s: float = 0.0
+    jobs: int
+    least_interval_s: float
 
 
 async def serve(
@@ -94,17 +91,14 @@ async def serve(
     page: Page | None = None,
     lease_namespace: str,
     module_accounts: bool = False,
-    repositories: Path | None = None,
-    limits: SourceLimits | None = None,
-    requires_verify: bool = False,
+    sources: SourcePolicy,
+    pace: SourcePace,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT, with its HTTP answers and its Lease.
 
     With *module_accounts* it acts for CRs as accounts of their modules in *lease_namespace*.
-    *access* says which cluster, and with a namespace, which part of it; *repositories* below which folder Syncs may
-    follow repositories of this machine; *limits* which repositories they may follow, and what those may make it hold;
-    *requires_verify* that none is followed without signatures; *page* what serves a page beside it, and where. A server that
-    doesn't answer yet is waited for.
+    *access* says which cluster, and with a namespace, which part of it; *sources* what Syncs may follow, and *pace* how often;
+    *page* what serves a page beside it, and where. A server that doesn't answer yet is waited for.
 
     Raises:
         KubeconfigError: nothing says how to reach a cluster.
@@ -115,13 +109,9 @@ async def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with await Client.connect(access) as client:
-        session = await _opened(client, cache_dir, stopping)
+        session = await _opened(client, sources, cache_dir, stopping)
         if session is None:
             return
-        session.repositories = repositories
-        limits = limits or SourceLimits()
-        session.git_limits, session.allowed_urls, session.guarded = limits.git, limits.allowed, True
-        session.requires_verify = requires_verify
         namespace = access.namespace or ""
         leases = lease_namespace or namespace or await _home(client)
         session.module_accounts = leases if module_accounts else ""
@@ -130,8 +120,8 @@ async def serve(
             stopping,
             namespace=namespace,
             lease_namespace=leases,
-            git_jobs=limits.jobs,
-            least_interval_s=limits.least_interval_s,
+            git_jobs=pace.jobs,
+            least_interval_s=pace.least_interval_s,
         )
         pushes = PushReceiver(client, daemon.context.metrics, daemon.context.live, daemon.pushed)
         async with (
@@ -154,11 +144,13 @@ async def serve(
     event(log, logging.INFO, "ended")
 
 
-async def _opened(client: Client, cache_dir: Path | None, stopping: asyncio.Event) -> Session | None:
+async def _opened(
+    client: Client, sources: SourcePolicy, cache_dir: Path | None, stopping: asyncio.Event
+) -> Session | None:
     """Return a session as soon as the server answers; None if we are told to end before that."""
     while not stopping.is_set():
         try:
-            return await Session.over(client, cache_dir)
+            return await Session.over(client, sources, cache_dir)
         except (Unreachable, ServerError) as error:
             event(log, logging.WARNING, "waiting for the server", error=error)
             await _set_within(stopping, _KNOCK_S)

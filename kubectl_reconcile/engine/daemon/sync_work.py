@@ -144,7 +144,7 @@ class SyncWork(Struct, frozen=True):
         followed.end_reading()
         if sync is None or sync.git is None:
             return on.Forgotten()
-        if self.context.session.requires_verify and sync.git.verify is None:
+        if self.context.session.sources.requires_verify and sync.git.verify is None:
             refused = not_asked()
             return on.SourceFailed(refused.refusal, verification=refused)
         try:

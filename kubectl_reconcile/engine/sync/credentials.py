@@ -74,7 +74,9 @@ async def chart_of(session: Session, sync: Sync) -> PinnedChart | None:
             raise _not_meant(secret, scope, pin.repository)
         credentials = _credentials(secret)
     folder = session.cache_dir / "charts"
-    return chart_repository.chart_of(ChartAccess(pin, folder, session.git_limits, credentials, session.allowed_urls))
+    return chart_repository.chart_of(
+        ChartAccess(pin, folder, session.sources.limits, credentials, session.sources.urls)
+    )
 
 
 def local_folder(url: str) -> Path | None:

@@ -28,7 +28,6 @@ from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
 from kubectl_reconcile.engine.modules.operands import Operands
@@ -36,7 +35,7 @@ from kubectl_reconcile.engine.modules.reach import Reach
 from kubectl_reconcile.engine.modules.registry import KnownModules, known_modules
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
-from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.policy import SourcePolicy
 from kubectl_reconcile.source.signed.verified import Verdicts
 
 _LONG_S: Final = 600.0
@@ -83,25 +82,18 @@ class LongCollections(Struct):
 class Session(Struct):
     """One connection to a cluster with what is known of its kinds.
 
-    *repositories* is the folder of this machine below which Syncs may follow repositories, None for none;
-    *git_limits* is what any repository may make this process hold; *module_accounts* the namespace with the accounts of modules,
-    empty where these act as whoever the session is. *requires_verify* has Syncs followed only where they say whose
-    signatures count. A session is *guarded* where it works for several parties: what one of them had fetched is shown to another only once the
-    server has let in that one's credentials, too. *verdicts* are those on signatures that were checked; *long_collections* are those that are too long to list.
+    *sources* is how strict it is with what Syncs follow; *module_accounts* the namespace with the accounts of modules,
+    empty where these act as whoever the session is. *verdicts* are those on signatures that were checked; *long_collections* are those that are too long to list.
     """
 
     client: Client
     discovery: Discovery
     cache_dir: Path
     modules: KnownModules
+    sources: SourcePolicy
     systems: ExternalSystems = field(default_factory=ExternalSystems)
     operands: Operands = field(default_factory=Operands)
-    repositories: Path | None = None
-    git_limits: GitLimits = field(default_factory=GitLimits.of_environment)
-    allowed_urls: UrlPolicy = field(default_factory=UrlPolicy)
     module_accounts: str = ""
-    requires_verify: bool = False
-    guarded: bool = False
     verdicts: Verdicts = field(default_factory=Verdicts)
     long_collections: LongCollections = field(default_factory=LongCollections)
     _kinds: _KnownKinds = field(default_factory=_KnownKinds)
@@ -118,7 +110,7 @@ class Session(Struct):
     def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""
         return ManifestReader(
-            ParsedFiles(self.cache_dir / "parsed.sqlite"), self.git_limits, release_of=self.release_of
+            ParsedFiles(self.cache_dir / "parsed.sqlite"), self.sources.limits, release_of=self.release_of
         )
 
     def release_of(self, sync: Sync) -> Release:
@@ -130,7 +122,7 @@ class Session(Struct):
     @classmethod
     @asynccontextmanager
     async def open(cls, access: Access, cache_dir: Path | None = None) -> AsyncIterator[Session]:
-        """Connect, and read what kinds the server knows.
+        """Connect as a person does, and read what kinds the server knows.
 
         Raises:
             KubeconfigError: nothing says how to reach a cluster.
@@ -144,21 +136,21 @@ class Session(Struct):
     @classmethod
     @asynccontextmanager
     async def begun(cls, client: Client, asked: Awaitable[Discovery], folder: Path) -> AsyncIterator[Session]:
-        """Go on over *client*, which is closed afterwards, with what *asked* will say of kinds.
+        """Go on as a person over *client*, which is closed afterwards, with what *asked* will say of kinds.
 
         Raises:
             ApiError: the server refuses, or doesn't answer.
         """
         async with client:
             discovery = await asked
-            session = cls(client, discovery, folder, known_modules(discovery))
+            session = cls(client, discovery, folder, known_modules(discovery), SourcePolicy.of_person())
             try:
                 yield session
             finally:
                 await session.systems.close()
 
     @classmethod
-    async def over(cls, client: Client, cache_dir: Path | None = None) -> Session:
+    async def over(cls, client: Client, sources: SourcePolicy, cache_dir: Path | None = None) -> Session:
         """Return a session over *client*, having read what kinds the server knows.
 
         Raises:
@@ -166,7 +158,7 @@ class Session(Struct):
         """
         folder = cache_dir or cache_folder.cache_dir()
         discovery = await Discovery.load(client, folder)
-        return cls(client, discovery, folder, known_modules(discovery))
+        return cls(client, discovery, folder, known_modules(discovery), sources)
 
     def acting_as(self, user: str, advice: str = "") -> Session:
         """Return this session as *user* has it: the same connections, and all that is known of kinds is shared.

@@ -34,7 +34,8 @@ async def trusting(
     if git.verify is None:
         return source
     verified = VerifiedSource(
-        source.repository, source.ref, source.path, cache_dir=session.cache_dir / "git", limits=session.git_limits,
+        source.repository, source.ref, source.path, cache_dir=session.cache_dir / "git", limits=session.sources.limits,
+        guarded=session.sources.guarded,
         spec=git.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps, render=git.render,
     )  # fmt: skip
     await read_keys(session, sync, verified)

@@ -233,7 +233,7 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
             path of another machine, though.
     """
     live, sync, git = await _following(session, name, namespace)
-    files = WorktreeSource(folder, git.path, limits=session.git_limits, render=git.render)
+    files = WorktreeSource(folder, git.path, limits=session.sources.limits, render=git.render)
     source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
     return await target_of(session, sync, source, live)
 
@@ -323,7 +323,7 @@ async def folder_target(
         ApiError: the server refuses, or doesn't answer.
     """
     sync = _kept_by_hand(name, namespace, manager)
-    files = WorktreeSource(path, recursive=recursive, limits=session.git_limits, render=render, reaches=True)
+    files = WorktreeSource(path, recursive=recursive, limits=session.sources.limits, render=render, reaches=True)
     target = Target(sync, files, grouped=bool(name), reader=session.reader())
     return await _with_parent(session, target, manager)
 
@@ -405,10 +405,10 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
         SourceError: the Secret or the URL can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
-    if local_folder(git.url) is None and not session.allowed_urls.allows(git.url):
+    if local_folder(git.url) is None and not session.sources.urls.allows(git.url):
         raise SourceError(
             SourceFault.REFUSED,
-            f"repository {without_credentials(git.url)} isn't allowed here; allowed are only URLs below: {session.allowed_urls}",
+            f"repository {without_credentials(git.url)} isn't allowed here; allowed are only URLs below: {session.sources.urls}",
             f"the administrator of the daemon can allow more with {FLAG}",
         )
     ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
@@ -419,7 +419,7 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
     repository = await repository_of(session, sync, git)
-    repository = replace(repository, stays=bool(session.allowed_urls.addresses), may=session.allowed_urls)
+    repository = replace(repository, stays=bool(session.sources.urls.addresses), may=session.sources.urls)
     return await trusting(session, sync, git, _git_source(session, repository, ref, git.path, git.render), keeps=keeps)
 
 
@@ -428,7 +428,13 @@ def _git_source(
 ) -> GitSource:
     folder = session.cache_dir / "git"
     return GitSource(
-        repository, ref, path, cache_dir=folder, limits=session.git_limits, render=render, guarded=session.guarded
+        repository,
+        ref,
+        path,
+        cache_dir=folder,
+        limits=session.sources.limits,
+        render=render,
+        guarded=session.sources.guarded,
     )
 
 
@@ -437,7 +443,7 @@ def may_read(session: Session, url: str) -> bool:
 
     Else whoever may write a Sync could have the reader's own files sent into the cluster.
     """
-    folder, root = local_folder(url), session.repositories
+    folder, root = local_folder(url), session.sources.folder
     return folder is None or (root is not None and folder.resolve().is_relative_to(root.resolve()))
 
 
