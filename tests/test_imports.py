@@ -67,3 +67,16 @@ def test_nothing_imports_a_test_module_or_a_conftest():
 def test_no_import_of_a_fixture_is_hidden():
     found = {str(path.relative_to(ROOT)): count for path in FILES if (count := len(HIDDEN.findall(path.read_text())))}
     assert not found, f"{found} (hint: pytest finds a fixture in a conftest.py or in tests/fixtures without an import)"
+
+
+SOURCES = re.compile(r"isinstance\([^()]*, *\(?[^)]*\b\w+Source\b")
+
+
+def test_nobody_but_sources_asks_which_kind_of_source_one_is():
+    package = ROOT / "kubectl_reconcile"
+    asking = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in sorted(package.rglob("*.py"))
+        if not path.is_relative_to(package / "source") and (found := SOURCES.search(path.read_text()))
+    ]
+    assert asking == [], "ask for a capability: see kubectl_reconcile/source/base.py"

@@ -72,9 +72,10 @@ class FollowedRef:
         """
         return self._remote().sha
 
-    def follows_same(self, other: FollowedRef) -> bool:
-        """Tell whether *other* has its answers from the same server with the same credentials."""
-        return self._server is other._server
+    @property
+    def server(self) -> object:
+        """Who answers: one and the same for all who ask the same repository with the same credentials."""
+        return self._server
 
     def is_current(self, since_s: float) -> bool:
         """Tell whether the ref was seen where it was when this source was read, by whoever asked since then (monotonic). Asks nobody."""

@@ -17,12 +17,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Self
 
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
+from kubectl_reconcile.core.manifests.tree import TreeEntry
+from kubectl_reconcile.core.rendering.rendered import still_holds
 from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.source.base import Verified
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.entries import Entry
 from kubectl_reconcile.source.cloned.folders import CommitFolders
@@ -86,6 +90,58 @@ class GitSource(FollowedRef):
         self.came_along: _FolderIn | None = None
         """The folder at the path whose files somebody else's request has brought."""
         self.files = MissingFiles(self._clone, repository, self._fetch_timeout_s, lambda: self._renew(partial=False))
+
+    @property
+    def followed(self) -> Self:
+        """This very source: a server moves it."""
+        return self
+
+    @property
+    def past(self) -> Self:
+        """This very source: its earlier commits can be read."""
+        return self
+
+    @property
+    def history(self) -> Self:
+        """This very source: it remembers."""
+        return self
+
+    @property
+    def verified(self) -> Verified | None:
+        """None: nobody asks for signatures."""
+        return None
+
+    @property
+    def folder(self) -> None:
+        """None: it isn't a folder."""
+
+    def has_moved(self, read: Revision, consulted: Mapping[str, TreeEntry]) -> bool:
+        """Tell whether something else is asked for than the revision *read*, by what the server was heard to say; asks nobody. Blocks.
+
+        What was rendered hangs on all that was *consulted* for it. Where that isn't known, it may have moved. Where it hasn't, the ref counts as read.
+        """
+        now = self.seen()
+        if now is None:
+            return True
+        try:
+            if self._asks_for_else(read, now.sha, consulted):
+                return True
+        except SourceError:
+            return True
+        self.is_at(now)
+        return False
+
+    def _asks_for_else(self, read: Revision, sha: str, consulted: Mapping[str, TreeEntry]) -> bool:
+        if read.overlay is None:
+            return self.differs(read.sha, sha)
+        if not consulted or self.way_at(read.sha) != self.way_at(sha):
+            return True
+        with self.tree(sha) as tree:
+            return not still_holds(consulted, tree)
+
+    def bring(self, sha: str) -> None:
+        """Fetch what the commit *sha* holds at the path, as far as it can be read; tried once for each."""
+        self.files.bring_revision(sha, self.path)
 
     def way_at(self, sha: str) -> tuple[Entry, ...]:
         """Return all that decides how the folder at the path becomes objects in the commit *sha*, by ids.

@@ -65,6 +65,14 @@ class WorktreeSource:
         SourceError: there is nothing there, or neither a file nor a folder.
     """
 
+    followed = past = history = verified = None
+    """What a folder can't; see `source.base`."""
+
+    @property
+    def folder(self) -> Self:
+        """This very source."""
+        return self
+
     def __init__(
         self,
         location: Path,

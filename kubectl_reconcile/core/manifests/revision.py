@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -73,7 +73,7 @@ class Commit(Struct, frozen=True):
     subject: str
 
 
-class Source(Protocol):
+class ReadableSource(Protocol):
     """Where desired state comes from: a Git repository at a ref, or a local folder."""
 
     def revision(self) -> Revision:
@@ -105,7 +105,6 @@ class Source(Protocol):
         """
 
 
-@runtime_checkable
 class History(Protocol):
     """A source that remembers."""
 

@@ -28,10 +28,8 @@ from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.engine.sync.targets import Checkout
 from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.worktree import WorktreeSource
 
 
 class Taken(Struct, frozen=True):
@@ -156,11 +154,11 @@ def write(target: Target, files: Mapping[str, bytes], *, rendered: bool = False)
     Raises:
         SourceError: it has no folder, or one of them can't be written.
     """
-    source = target.source.files if isinstance(target.source, Checkout) else target.source
-    if not isinstance(source, WorktreeSource):
+    folder = target.source.folder
+    if folder is None:
         raise SourceError(SourceFault.UNREADABLE, "a repository isn't a folder to write to", "give --local or --branch")
     for path, data in files.items():
-        place = source.place_of(path, rendered=rendered)
+        place = folder.place_of(path, rendered=rendered)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)

@@ -44,9 +44,9 @@ async def with_commits(target: Target, made: Plan) -> Plan:
 
     Costs nothing where nothing of the kind is in the plan. What is rendered is left out: its files don't hold it as it is.
     """
-    history = target.source
+    history = target.source.history
     asked = [change for change in made.changes if _is_asked(change)]
-    if not asked or not isinstance(history, History):
+    if not asked or history is None:
         return made
     applied = str(map_at(target.parent or {}, "status").get("lastAppliedRevision") or "")
     known = await in_thread(_explained, history, made.revision, applied, asked, target.sync.default_namespace)

@@ -16,7 +16,7 @@ from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.manifests.parse import Located, field_lines
-from kubectl_reconcile.core.manifests.revision import Commit, History
+from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import (
     FieldPath,
     GroupKind,
@@ -382,9 +382,11 @@ def _origins(
     content = target.source.read(revision.files[located.path]) if located.path in revision.files else b""
     lines = field_lines(content, located, set(stated.values())) if content else {}
     life: Sequence[blame.Version] = ()
-    if isinstance(target.source, History) and located.line > 0:  # what is rendered stands in no file as it is
+    if (
+        history := target.source.history
+    ) is not None and located.line > 0:  # what is rendered stands in no file as it is
         ref = ObjectRef.of(facts.live)
-        life = blame.lives_of(target.source, located.path, made.revision, [ref], target.sync.default_namespace)[ref]
+        life = blame.lives_of(history, located.path, made.revision, [ref], target.sync.default_namespace)[ref]
     origins = {
         path: FieldOrigin(lines.get(steps, located.line), blame.who_changed(life, written[path], facts.schema))
         for path, steps in stated.items()

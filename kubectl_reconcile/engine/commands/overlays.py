@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.manifests.editing import Edit
 from kubectl_reconcile.core.manifests.line_history import bringers
 from kubectl_reconcile.core.manifests.parse import Located, Steps
-from kubectl_reconcile.core.manifests.revision import Commit, History, Revision
+from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.planning.outlook.explain import as_written, steps_to
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
@@ -135,8 +135,8 @@ class OverlayOrigins(Struct):
         return {each: commit for each, commit in known if commit is not None}
 
     def _brought(self, file: str, lines: set[int]) -> Mapping[int, Commit]:
-        history = self.target.source
-        if not isinstance(history, History):
+        history = self.target.source.history
+        if history is None:
             return {}
         commits = history.commits_touching(file, self.revision.sha, limit=_MOST_VERSIONS)
         versions = zip(commits, history.versions(file, [each.sha for each in commits]), strict=False)

@@ -50,8 +50,7 @@ from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.git import GitSource
-from kubectl_reconcile.source.signed.verified import UnverifiedError, VerifiedSource
+from kubectl_reconcile.source.signed.verified import UnverifiedError
 
 log = logging.getLogger("kubectl_reconcile.daemon")
 
@@ -160,8 +159,8 @@ class SyncWork(Struct, frozen=True):
         except ApiError as error:
             return on.SourceFailed(str(error), ConditionReason.CLUSTER)
         is_urgent = asked.is_awaited or followed.state.source.due_s == 0.0
-        if isinstance(followed.target.source, GitSource):
-            followed.target.source.since_s = asked.since_s
+        if (server := followed.target.source.followed) is not None:
+            server.since_s = asked.since_s
         followed.reading = asyncio.create_task(
             self._read(ref, followed, sync, followed.target, is_urgent=is_urgent), name=f"reading {ref}"
         )
@@ -239,8 +238,8 @@ class SyncWork(Struct, frozen=True):
         if (folder := local_folder(git.url)) is not None:
             self.context.files.watch(folder, ref, lambda: self.changed(ref))
         if followed.target is not None and followed.state.source.is_read:
-            if isinstance(source, VerifiedSource):
-                source.go_on_from(followed.target.source)
+            if source.verified is not None:
+                source.verified.go_on_from(followed.target.source)
             followed.target.source = source
             return followed.target
         followed.forget()

@@ -16,23 +16,23 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables, parse
-from kubectl_reconcile.core.manifests.revision import Revision, Source
+from kubectl_reconcile.core.manifests.revision import ReadableSource, Revision
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.rendering.derived import altered, concealed, with_marks
 from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, Answers, marked
-from kubectl_reconcile.core.rendering.rendered import Consulted, Draw, Rendering, objects_of, revision_of, still_holds
+from kubectl_reconcile.core.rendering.rendered import Consulted, Draw, Rendering, objects_of, revision_of
 from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted, without_secrets
 from kubectl_reconcile.core.resources.helm import LookupPolicy, Unstable
 from kubectl_reconcile.core.resources.history import digest_of, digest_of_sorted, print_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
+from kubectl_reconcile.source.base import Followed
 from kubectl_reconcile.source.charts.archive import TreeWithChart
 from kubectl_reconcile.source.charts.repository import PinnedChart
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
 
@@ -170,7 +170,7 @@ class ManifestReader(Struct):
     _rendered: tuple[Rendering, Parsed] | None = None
     _release: Release | None = None
 
-    def read(self, source: Source, sync: Sync | None = None) -> Desired:
+    def read(self, source: ReadableSource, sync: Sync | None = None) -> Desired:
         """Return the source's newest revision, parsed; a chart is rendered as *sync* says. Blocks while it fetches.
 
         Raises:
@@ -190,31 +190,11 @@ class ManifestReader(Struct):
         self._newest = Desired(revision, manifests, problems, digest=digest, named=named)
         return self._newest
 
-    def has_moved(self, source: GitSource) -> bool:
-        """Tell whether *source* asks for something else than was read last, by what its server was heard to say. Blocks; asks nobody.
+    def has_moved(self, source: Followed) -> bool:
+        """Tell whether *source* asks for something else than was read last, by what its server was heard to say. Blocks; asks nobody."""
+        return self._newest is None or source.has_moved(self._newest.revision, self.consulted())
 
-        Where that isn't known, it may. Where it doesn't, the ref counts as read.
-        """
-        newest, now = self._newest, source.seen()
-        if newest is None or now is None:
-            return True
-        try:
-            if self._differs(source, newest.revision, now.sha):
-                return True
-        except SourceError:
-            return True
-        source.is_at(now)
-        return False
-
-    def _differs(self, source: GitSource, read: Revision, sha: str) -> bool:
-        if read.overlay is None:
-            return source.differs(read.sha, sha)
-        if not (consulted := self.consulted()) or source.way_at(read.sha) != source.way_at(sha):
-            return True
-        with source.tree(sha) as tree:
-            return not still_holds(consulted, tree)
-
-    def rendered_at(self, source: Source, sha: str, like: Revision) -> tuple[Located, ...]:
+    def rendered_at(self, source: ReadableSource, sha: str, like: Revision) -> tuple[Located, ...]:
         """Return what an earlier commit rendered to, by the same way as the revision *like*, as far as it can be rendered. Blocks.
 
         Raises:
@@ -225,7 +205,7 @@ class ManifestReader(Struct):
             rendering = self._render(like.overlay or "", tree, release)
             return self._objects_of(like.overlay or "", tree, rendering, release).manifests
 
-    def drawn_anew(self, source: Source, desired: Desired) -> tuple[Located, ...]:
+    def drawn_anew(self, source: ReadableSource, desired: Desired) -> tuple[Located, ...]:
         """Return what *desired* asks for, with other values for what was drawn. Blocks.
 
         Raises:
@@ -236,7 +216,7 @@ class ManifestReader(Struct):
             rendering = self._render(revision.overlay or "", tree, desired.release, again=True)
             return self._objects_of(revision.overlay or "", tree, rendering, desired.release).manifests
 
-    def told_anew(self, source: Source, desired: Desired, sync: Sync) -> Desired:
+    def told_anew(self, source: ReadableSource, desired: Desired, sync: Sync) -> Desired:
         """Return what the revision of *desired* asks for by the answers of now. Blocks.
 
         Raises:
@@ -298,7 +278,9 @@ class ManifestReader(Struct):
         is_rendered = newest is not None and newest.revision.overlay is not None
         return rendered[0].consulted if is_rendered and rendered is not None else {}
 
-    def _read_overlay(self, source: Source, revision: Revision, overlay: str, release: Release | None) -> Desired:
+    def _read_overlay(
+        self, source: ReadableSource, revision: Revision, overlay: str, release: Release | None
+    ) -> Desired:
         """Return what an overlay or a chart renders to; the same as before while nothing that it consists of changes."""
         newest = self._newest
         is_known = (
@@ -325,7 +307,7 @@ class ManifestReader(Struct):
             )  # fmt: skip
         return newest
 
-    def _parse(self, source: Source, revision: Revision) -> None:
+    def _parse(self, source: ReadableSource, revision: Revision) -> None:
         """Read the files of a revision, of those that were read before only what has changed.
 
         Raises:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located, parse
-from kubectl_reconcile.core.manifests.revision import Commit, Revision, Source
+from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, map_at, maps_in
@@ -47,10 +47,9 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
 from kubectl_reconcile.engine.sync.variables import Lines
 from kubectl_reconcile.engine.sync.view import ClusterView, OneShotView
+from kubectl_reconcile.source.base import Followed, Source
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.running.threads import in_thread
-from kubectl_reconcile.source.signed.verified import VerifiedSource
 
 T = TypeVar("T")
 
@@ -99,12 +98,12 @@ class Target(Struct):
 
     def follows_same(self, other: Target) -> bool:
         """Tell whether both have what they follow from the same repository, with the same credentials."""
-        mine, theirs = self.source, other.source
-        return isinstance(mine, GitSource) and isinstance(theirs, GitSource) and mine.follows_same(theirs)
+        mine, theirs = self.source.followed, other.source.followed
+        return mine is not None and theirs is not None and mine.server is theirs.server
 
     def has_moved(self) -> bool:
         """Tell whether the source asks for something else, by what its server was heard to say last; asks nobody. Blocks."""
-        return not isinstance(self.source, GitSource) or self.reader.has_moved(self.source)
+        return self.source.followed is None or self.reader.has_moved(self.source.followed)
 
 
 def read_with_bases(target: Target, applied: str) -> Desired:
@@ -116,9 +115,9 @@ def read_with_bases(target: Target, applied: str) -> Desired:
         SourceError: the source can't be read.
     """
     desired = target.filled(target.reader.read(target.source, target.sync))
-    if applied and applied != desired.revision.sha and isinstance(target.source, GitSource):
+    if applied and applied != desired.revision.sha and target.source.followed is not None:
         if desired.revision.overlay is None:
-            target.source.files.bring_revision(applied, target.source.path)
+            target.source.followed.bring(applied)
         else:
             with suppress(SourceError):
                 target.reader.rendered_at(target.source, applied, desired.revision)
@@ -127,19 +126,19 @@ def read_with_bases(target: Target, applied: str) -> Desired:
 
 def read_at(target: Target, sha: str, reader: ManifestReader) -> Desired | None:
     """Return what the source asked for at an earlier commit, None where that can't be read, or has to be signed. Blocks."""
-    source = target.source
-    if not sha or not isinstance(source, GitSource) or isinstance(source, VerifiedSource):
+    source = target.source.followed
+    if not sha or source is None or target.source.verified is not None:
         return None
     with suppress(SourceError):
         desired = reader.read(_AtCommit(source, sha), target.sync)
-        return with_values(desired, target.values, Lines(source, desired.revision))
+        return with_values(desired, target.values, Lines(target.source, desired.revision))
     return None
 
 
 class _AtCommit(Struct, frozen=True):
     """A source as it was at the commit *sha*."""
 
-    source: GitSource
+    source: Followed
     sha: str
 
     def revision(self) -> Revision:
@@ -395,20 +394,20 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
         applied = status.get("lastAppliedRevision", "")
         if inputs.revision.is_chart and is_of_other_settings(current_of(maps_in(status.get("history"))), _helm(target)):
             return None  # what it was rendered to then can't be told from a commit
-        history = getattr(target.source, "read_at", None)
+        past = target.source.past
         updates = [
             change
             for change in made.acting()
             if change.op is Op.UPDATE and not change.provenance.owner and change.before
         ]
-        if not (applied and history and updates):
+        if not (applied and past is not None and updates):
             return None
-        history = functools.partial(history, offline=True) if target.locally else history
+        read_at = functools.partial(past.read_at, offline=target.locally is not None)
         namespace = target.sync.default_namespace
         if inputs.revision.overlay is not None:
             look_up = functools.partial(_rendered_at, target, applied, inputs.revision, updates, namespace)
         else:
-            look_up = functools.partial(_manifests_at, target.values, history, applied, updates, namespace)
+            look_up = functools.partial(_manifests_at, target.values, read_at, applied, updates, namespace)
         none: dict[ObjectRef, Manifest] = {}
         found = await (target.locally(look_up, none) if target.locally else in_thread(look_up))
         return inputs.remembering(bases=found)
@@ -421,11 +420,11 @@ def _helm(target: Target) -> Manifest:
 
 
 def _manifests_at(
-    values: Values, history: Callable[[str, str], bytes | None], sha: str, updates: Sequence[Change], namespace: str
+    values: Values, read_at: Callable[[str, str], bytes | None], sha: str, updates: Sequence[Change], namespace: str
 ) -> dict[ObjectRef, Manifest]:
     """Return the manifests of *updates* as they were at *sha*; what can't be read is left out."""
     files = {MemberOptions.of(change.before or {}).source or change.provenance.file for change in updates}
-    contents = ((path, history(sha, path)) for path in files)
+    contents = ((path, read_at(sha, path)) for path in files)
     located = (each for path, content in contents if content for each in parse(content, path).manifests)
     return _of_updates(_filled_in(located, values), updates, namespace)
 

@@ -7,13 +7,13 @@ import binascii
 import shutil
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
-from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity
 from kubectl_reconcile.core.resources.signatures import SignatureFormat
 from kubectl_reconcile.core.resources.sync import GitSpec, Sync
 from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.running.threads import in_thread
@@ -48,8 +48,8 @@ async def read_keys(session: Session, sync: Sync, source: Source) -> None:
     Raises:
         ApiError: the server doesn't answer.
     """
-    if isinstance(source, VerifiedSource) and sync.git is not None and sync.git.verify is not None:
-        source.keys = await keys_of(session, sync.namespace, sync.git.verify)
+    if source.verified is not None and sync.git is not None and sync.git.verify is not None:
+        source.verified.keys = await keys_of(session, sync.namespace, sync.git.verify)
 
 
 async def require_verified(source: Source, sha: str) -> None:
@@ -58,13 +58,13 @@ async def require_verified(source: Source, sha: str) -> None:
     Raises:
         UnverifiedError: it isn't signed as the Sync asks.
     """
-    if isinstance(source, VerifiedSource):
-        await in_thread(source.require_verified, sha)
+    if source.verified is not None:
+        await in_thread(source.verified.require_verified, sha)
 
 
 def verification_of(source: Source) -> Verification | None:
     """Return what was found of the signatures of a source when it was read last; None where nobody asks for any."""
-    return source.verification if isinstance(source, VerifiedSource) else None
+    return source.verified.verification if source.verified else None
 
 
 def check_keys(source: Source) -> None:
@@ -73,22 +73,24 @@ def check_keys(source: Source) -> None:
     Raises:
         SourceError: the keys can't be used, or a program is missing that checks signatures by them.
     """
-    if not isinstance(source, VerifiedSource):
+    verified = source.verified
+    if verified is None:
         return
-    if isinstance(source.keys, KeysError):
-        raise SourceError(SourceFault.UNVERIFIED, f"{source.place} {source.keys.message}", source.keys.hint)
-    wanted = {SignatureFormat.SSH: source.keys.allowed_signers, SignatureFormat.OPENPGP: source.keys.openpgp}
+    if isinstance(verified.keys, KeysError):
+        raise SourceError(SourceFault.UNVERIFIED, f"{verified.place} {verified.keys.message}", verified.keys.hint)
+    wanted = {SignatureFormat.SSH: verified.keys.allowed_signers, SignatureFormat.OPENPGP: verified.keys.openpgp}
     missing = [program for form, program in PROGRAMS.items() if wanted[form] and not shutil.which(program)]
     if missing:
-        text = f"{' and '.join(missing)} not on PATH, which check signatures by the keys of {source.place}"
+        text = f"{' and '.join(missing)} not on PATH, which check signatures by the keys of {verified.place}"
         raise SourceError(SourceFault.UNVERIFIED, text, "install it; where the daemon runs it is needed too")
 
 
 def warnings_of(source: Source) -> tuple[Problem, ...]:
     """Return the warning that a sync would not apply what a preview of *source* shows, where it isn't signed as the Sync asks."""
-    if not (isinstance(source, VerifiedSource) and source.is_preview and source.verification.refusal):
+    verified = source.verified
+    if verified is None or not verified.is_preview or not verified.verification.refusal:
         return ()
-    message = f"unverified, so no sync applies it: {source.verification.refusal}"
+    message = f"unverified, so no sync applies it: {verified.verification.refusal}"
     return (Problem("spec.source.git.verify", 0, message, severity=Severity.WARNING),)
 
 

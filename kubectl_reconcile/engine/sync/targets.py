@@ -7,17 +7,14 @@ a name nothing is grouped, so nothing can be pruned.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden, NotFound
-from kubectl_reconcile.core.manifests.revision import Revision, Source
-from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.redaction import without_credentials
@@ -30,6 +27,8 @@ from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import trusting
 from kubectl_reconcile.engine.sync.variables import values_of
+from kubectl_reconcile.source.base import Source
+from kubectl_reconcile.source.checkout import Checkout
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref, RefKind
 from kubectl_reconcile.source.remote import Repository
@@ -246,60 +245,10 @@ def watch(target: Target, callback: Callable[[], None]) -> Watch:
     Raises:
         SourceError: the target has no folder, or it can't be watched.
     """
-    source = target.source.files if isinstance(target.source, Checkout) else target.source
-    if not isinstance(source, WorktreeSource):
+    folder = target.source.folder
+    if folder is None:
         raise SourceError(SourceFault.UNREADABLE, "a repository can't be watched, a folder can")
-    return source.watch(callback, consulted=target.reader.consulted)
-
-
-class Checkout(Struct, frozen=True):
-    """A working tree, with the history of the repository that it belongs to."""
-
-    files: WorktreeSource
-    repository: GitSource
-
-    def revision(self) -> Revision:
-        """Return the files as they are now.
-
-        Raises:
-            SourceError: the folder can't be read.
-        """
-        return self.files.revision()
-
-    def read(self, blob_id: str) -> bytes:
-        """Return the content that the newest revision lists as *blob_id*.
-
-        Raises:
-            SourceError: the file has changed since, or can't be read any more.
-        """
-        return self.files.read(blob_id)
-
-    def read_many(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield each of *blob_ids* with its content.
-
-        Raises:
-            SourceError: as ``read``.
-        """
-        return self.files.read_many(blob_ids)
-
-    def tree(self, sha: str) -> AbstractContextManager[Tree]:
-        """Return all files of the folder, or those of the commit *sha*, for the time of a block.
-
-        Raises:
-            SourceError: the repository has no such commit.
-        """
-        return self.files.tree(sha) if sha.startswith("worktree-") else self.repository.tree(sha)
-
-    def read_at(self, sha: str, path: str) -> bytes | None:
-        """Return what the file at *path* held in the commit *sha*, which is fetched where it isn't there."""
-        found = self.repository.read_at(sha, path)
-        if found is not None:
-            return found
-        try:
-            self.repository.fetch()
-        except SourceError:
-            return None  # without the network, a preview just doesn't tell drift from what Git asks
-        return self.repository.read_at(sha, path)
+    return folder.watch(callback, consulted=target.reader.consulted)
 
 
 async def folder_target(

@@ -14,7 +14,7 @@ from typing import Final
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.manifests.parse import Located, Steps, field_lines
-from kubectl_reconcile.core.manifests.revision import Revision, Source
+from kubectl_reconcile.core.manifests.revision import ReadableSource, Revision
 from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Value, Values
 from kubectl_reconcile.core.resources.substitute import Holder, Variable
@@ -93,7 +93,7 @@ def _value(variable: Variable, there: Mapping[tuple[Holder, str], Manifest | str
 class Lines:
     """Tells where fields stand in the files of a revision, which are read when they are first asked for."""
 
-    def __init__(self, source: Source, revision: Revision) -> None:
+    def __init__(self, source: ReadableSource, revision: Revision) -> None:
         self._source, self._revision = source, revision
         self._known: dict[str, bytes] = {}
 

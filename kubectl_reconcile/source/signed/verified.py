@@ -16,12 +16,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.manifests.revision import Revision, Source
+from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.resources.signatures import (
     ObjectType,
     Signature,
@@ -37,6 +37,7 @@ from kubectl_reconcile.core.resources.verification import (
     refusal_of,
     subject_of,
 )
+from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.signed.check import judge, read_object
@@ -118,6 +119,11 @@ class VerifiedSource(GitSource):
         self._passed: set[str] = set()
         self.keys: TrustedKeys | KeysError = KeysError("were not read")
         self.verification = Verification()
+
+    @property
+    def verified(self) -> Self:
+        """This very source: what isn't signed doesn't count."""
+        return self
 
     @property
     def is_preview(self) -> bool:

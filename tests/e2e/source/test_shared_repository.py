@@ -116,7 +116,7 @@ def test_a_failure_is_everybodys_and_is_asked_about_again_by_who_wants_a_later_a
 def test_who_has_other_credentials_is_told_nothing_that_the_server_said_to_others(git_server, followers, asked):
     git_server.push({"apps/web.yaml": WEB % "red"})
     [one], [other] = followers("apps"), followers("apps", credentials=Credentials("mallory", "guessed"))
-    assert not one.follows_same(other)
+    assert one.server is not other.server
     one.fetch()
     other.since_s = 0.0
     assert not other.is_current(0.0)

@@ -24,7 +24,6 @@ from kubectl_reconcile.core.resources.sync import GitSpec
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import Target
-from kubectl_reconcile.source.git import GitSource
 
 _PLACE: Final = attrgetter("path", "line")
 _PLACE_OF_CHANGE: Final = attrgetter("provenance.file", "provenance.line")
@@ -125,9 +124,9 @@ class FollowedSync(Struct):
     @property
     def observed(self) -> str:
         """The commit of the ref up to which everything is processed that concerns the Sync; empty where something isn't, or there are no commits."""
-        source = self.target.source if self.target is not None else None
+        source = self.target.source.followed if self.target is not None else None
         is_settled = self.answer is None and is_at_rest(self.state)
-        return source.tip if isinstance(source, GitSource) and is_settled else ""
+        return source.tip if source is not None and is_settled else ""
 
     def kind_names(self, recorded: Contents) -> set[str]:
         """Return the names of the kinds that are asked for, whether or not they are served, and of those that were *recorded*."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kubectl_reconcile.core.manifests.revision import Source
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.daemon.sources.followed import FollowedSync
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.git import GitSource
-from kubectl_reconcile.source.signed.verified import VerifiedSource
 
 
 def asks_for_else(newest: Desired, followed: FollowedSync) -> bool:
@@ -24,22 +22,22 @@ def asks_for_else(newest: Desired, followed: FollowedSync) -> bool:
 
 def holds_the_same(source: Source, newest: Desired, earlier: str) -> bool:
     """Tell whether a commit *earlier* than that of *newest* had the same at the path, as far as the clone shows. Blocks."""
-    if not isinstance(source, GitSource) or newest.revision.overlay is not None:
+    if source.followed is None or newest.revision.overlay is not None:
         return False
     with suppress(SourceError):
-        return not source.differs(earlier, newest.revision.sha)
+        return not source.followed.differs(earlier, newest.revision.sha)
     return False
 
 
 def tip_of(target: Target) -> str:
     """Return the commit that the ref of a target was at when it was asked for last; empty for a folder."""
-    return target.source.tip if isinstance(target.source, GitSource) else ""
+    return target.source.followed.tip if target.source.followed else ""
 
 
 def tells_of_move(target: Target, before: str) -> bool:
     """Tell whether the ref of a target isn't where it was *before*, and the others who follow its repository haven't been told."""
-    source = target.source
-    return isinstance(source, GitSource) and before not in {"", source.tip} and source.tells_of_move()
+    source = target.source.followed
+    return source is not None and before not in {"", source.tip} and source.tells_of_move()
 
 
 def is_ref_current(followed: FollowedSync, sync: Sync, now_s: float) -> bool:
@@ -50,6 +48,6 @@ def is_ref_current(followed: FollowedSync, sync: Sync, now_s: float) -> bool:
     source = followed.target.source if followed.target and followed.newest else None
     if followed.newest is not None and followed.newest.revision.is_chart:
         return False
-    if sync.git is None or not isinstance(source, GitSource) or isinstance(source, VerifiedSource):
+    if sync.git is None or source is None or source.followed is None or source.verified is not None:
         return False
-    return source.is_current(followed.state.source.since_s(now_s, sync.git.interval_s))
+    return source.followed.is_current(followed.state.source.since_s(now_s, sync.git.interval_s))

@@ -12,8 +12,8 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.strangers import applied_revisions, strangers
+from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.git import GitSource
 from kubectl_reconcile.source.running.threads import in_thread
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def strangers_among(
     None is, where the source has no earlier revisions, or what they asked for depends on more than their files.
     """
     source, revisions = target.source, applied_revisions(target.parent)
-    if not isinstance(source, GitSource) or revision.is_chart or not revisions:
+    if source.followed is None or revision.is_chart or not revisions:
         return frozenset()
     work = partial(_found, target, source, revision, revisions, unasked)
     nobody: frozenset[ObjectRef] = frozenset()
@@ -36,14 +36,14 @@ async def strangers_among(
 
 
 def _found(
-    target: Target, source: GitSource, like: Revision, revisions: Iterable[str], unasked: Mapping[ObjectRef, Manifest]
+    target: Target, source: Source, like: Revision, revisions: Iterable[str], unasked: Mapping[ObjectRef, Manifest]
 ) -> frozenset[ObjectRef]:
     with ExitStack() as stack:
         held = _held_in_files(source, stack) if like.overlay is None else partial(_rendered, target, source, like, {})
         return strangers(unasked, revisions, held, target.sync.default_namespace)
 
 
-def _held_in_files(source: GitSource, stack: ExitStack) -> Callable[[str, str], Iterable[Located] | None]:
+def _held_in_files(source: Source, stack: ExitStack) -> Callable[[str, str], Iterable[Located] | None]:
     """Return what tells what a file held in a revision, by what the clone has of it."""
     trees: dict[str, Tree | None] = {}
     known: dict[tuple[str, str], tuple[Located, ...]] = {}
@@ -77,7 +77,7 @@ def _held_in_files(source: GitSource, stack: ExitStack) -> Callable[[str, str], 
 
 def _rendered(
     target: Target,
-    source: GitSource,
+    source: Source,
     like: Revision,
     known: dict[str, tuple[Located, ...] | None],
     sha: str,

@@ -1,0 +1,136 @@
+"""The port of sources: what all else may ask one for, without knowing which it is.
+
+Any source has revisions that can be read (`core.manifests.revision.ReadableSource`). The rest are *capabilities*, each None where a source lacks it:
+
+- ``followed``: a server moves it, and is asked whether it did (a ref of a Git repository);
+- ``past``: it tells what a file held in an earlier revision;
+- ``history``: it remembers who changed which file, and when;
+- ``verified``: only what is signed may be applied;
+- ``folder``: it is a folder of this machine, which can be watched and written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from kubectl_reconcile.core.manifests.revision import History, ReadableSource, Revision
+from kubectl_reconcile.core.manifests.tree import TreeEntry
+from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
+from kubectl_reconcile.core.resources.verification import Verification
+
+if TYPE_CHECKING:
+    from kubectl_reconcile.source.watch import Consulted, Watch
+
+
+class Source(ReadableSource, Protocol):
+    """Where desired state comes from; see the module."""
+
+    @property
+    def followed(self) -> Followed | None:
+        """This source as one that a server moves."""
+
+    @property
+    def past(self) -> Past | None:
+        """This source as one of which earlier revisions can be read."""
+
+    @property
+    def history(self) -> History | None:
+        """This source as one that remembers."""
+
+    @property
+    def verified(self) -> Verified | None:
+        """This source as one of which only signed revisions count."""
+
+    @property
+    def folder(self) -> LocalFolder | None:
+        """This source as a folder of this machine."""
+
+
+class Followed(ReadableSource, Protocol):
+    """What a server moves. What it was heard to say is shared by all who follow the same."""
+
+    since_s: float
+    """How old an answer may be that somebody else was given: from then on (monotonic)."""
+
+    @property
+    def tip(self) -> str:
+        """The revision that it was at when the server was asked last; empty before that."""
+
+    @property
+    def server(self) -> object:
+        """Who answers: one and the same for all who ask the same repository with the same credentials."""
+
+    def is_current(self, since_s: float) -> bool:
+        """Tell whether somebody was told since then (monotonic) that it is where it was read. Asks nobody."""
+
+    def tells_of_move(self) -> bool:
+        """Tell whether nobody has told the others yet of what the server said last: of one answer one tells, the first who asks here."""
+
+    def has_moved(self, read: Revision, consulted: Mapping[str, TreeEntry]) -> bool:
+        """Tell whether something else is asked for than the revision *read*, by what the server was heard to say; asks nobody. Blocks.
+
+        What was rendered hangs on all that was *consulted* for it. Where that isn't known, it may have moved. Where it hasn't, the newest revision counts as read.
+        """
+
+    def differs(self, one: str, other: str) -> bool:
+        """Tell whether something that decides which manifests there are isn't the same in two revisions.
+
+        Raises:
+            SourceError: one isn't here.
+        """
+
+    def bring(self, sha: str) -> None:
+        """Fetch what an earlier revision holds, as far as it can be read."""
+
+    def revision_at(self, sha: str) -> Revision:
+        """Return an earlier revision.
+
+        Raises:
+            SourceError: it isn't here.
+        """
+
+
+class Past(Protocol):
+    """What earlier revisions held."""
+
+    def read_at(self, sha: str, path: str, *, offline: bool = False) -> bytes | None:
+        """Return what the file at *path* held in the revision *sha*, None where either can't be read; *offline* asks no server."""
+
+
+class Verified(Protocol):
+    """What counts only as far as it is signed by trusted keys, which stand in *place*."""
+
+    keys: TrustedKeys | KeysError
+    place: str
+    verification: Verification
+    """What was found when it was read last."""
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether this is for who looks, and not for who keeps up what is in force."""
+
+    def go_on_from(self, earlier: Source) -> None:
+        """Keep in force what an earlier source of the same Sync has verified."""
+
+    def require_verified(self, sha: str) -> None:
+        """Return if the revision *sha* may be applied.
+
+        Raises:
+            UnverifiedError: it isn't verified.
+        """
+
+
+class LocalFolder(Protocol):
+    """What lies on this machine."""
+
+    def watch(self, callback: Callable[[], None], *, quiet_s: float = 0.1, consulted: Consulted = dict) -> Watch:
+        """Call *callback* (in another thread) after files changed and then rested for *quiet_s*. Close the watch to end it."""
+
+    def place_of(self, path: str, *, rendered: bool = False) -> Path:
+        """Return where the file is that revisions call *path*; what is *rendered* is called from the top of the tree.
+
+        Raises:
+            SourceError: the path leads out of it.
+        """
