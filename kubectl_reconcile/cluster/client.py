@@ -63,9 +63,9 @@ __all__ = [
 ]
 
 PAGE_SIZE = 1000
-_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 """Objects per page: a page is held parsed, which takes ten times its size. Pages are read from etcd, a list in one go
 from the server's cache, so paging takes some three times as long; it is for what may be too large for one answer."""
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 _APPLY_PATCH = "application/apply-patch+yaml"
 
