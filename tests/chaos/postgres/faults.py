@@ -131,6 +131,22 @@ def primary_volume_lost(scene: Scene) -> None:
     scene.another_primary(primary)
 
 
+def primary_volume_emptied(scene: Scene) -> None:
+    """Empty its volume under it, and end it: on what comes back empty nobody begins another database, and a replica takes over."""
+    live, primary = scene.live, scene.live.primary
+    live.wipe(primary)
+    live.end(primary)
+    scene.another_primary(primary)
+
+
+def replica_volume_emptied(scene: Scene) -> None:
+    slot = scene.dice.choice(scene.replicas)
+    uid = scene.live.pods()[slot]["metadata"]["uid"]
+    scene.live.wipe(slot)
+    scene.live.end(slot)
+    scene.replaced({slot: uid})
+
+
 def replica_volume_lost(scene: Scene) -> None:
     scene.lose_volume(scene.dice.choice(scene.replicas))
 
@@ -285,6 +301,8 @@ FAULTS: dict[Callable[[Scene], None], int] = {
     primary_pod_deleted: 5,
     primary_volume_lost: 8,
     replica_volume_lost: 4,
+    primary_volume_emptied: 5,
+    replica_volume_emptied: 3,
     replica_away_until_its_log_is_thrown_away: 2,
     switchover: 6,
     primary_killed_in_a_switchover: 6,
