@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from kubectl_reconcile.sandbox.runtime.channel import CallError
 from kubectl_reconcile_operators.etcd.children import CLIENT_PORT, METRICS_PORT
-from kubectl_reconcile_operators.etcd.situation import MEMBER
+from kubectl_reconcile_operators.etcd.situation import ASIDE, MEMBER
 from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon, unmet
 
 API = "etcd.database.coreos.com/v1beta2"
@@ -42,6 +42,11 @@ class LiveCluster(LiveResource):
     """The EtcdCluster *name* in a namespace of a sandbox."""
 
     api, plural, container, selector = API, "etcdclusters", "etcd", "etcd_cluster"
+
+    def claims(self) -> dict[str, dict[str, Any]]:
+        """Return the volumes that members are on, without those that are kept of members that aren't wanted any more."""
+        found = super().claims().items()
+        return {slot: each for slot, each in found if ASIDE not in each["metadata"].get("annotations", {})}
 
     def data(self, slot: str) -> Path:
         """Return where the data of a slot lies on this machine."""

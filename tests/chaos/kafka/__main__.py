@@ -86,7 +86,7 @@ def make(live: LiveKafka) -> None:
     topics = [{"name": name, "partitions": PARTITIONS, "replicas": 3} for name in (TOPIC, BULK)]
     rebalance = {"throttleBytesPerSecond": 2_000_000}
     spec = {
-        "version": KAFKA_VERSIONS[-1], "brokers": BROKERS, "controllers": CONTROLLERS, "storage": {"size": "1Gi"}, "topics": topics, "rebalance": rebalance, "deletionPolicy": "Delete",
+        "version": KAFKA_VERSIONS[-1], "brokers": BROKERS, "controllers": CONTROLLERS, "storage": {"size": "1Gi"}, "topics": topics, "rebalance": rebalance,
     }  # fmt: skip
     body = {"apiVersion": API, "kind": "Kafka", "metadata": {"name": live.name}, "spec": spec}
     live.ask("POST", live.path("kafkas", api=API), body)

@@ -269,11 +269,9 @@ _LEAVING: dict[str, Callable[[Scene], Any]] = {
     "its pod ends": _is_any_going,
     "its pod is gone": lambda scene: len(scene.live.pods()) < BROKERS,
     "the cluster is to forget it": _begun("unregister-broker"),
-    "its volume is gone": lambda scene: len(scene.live.claims()) < BROKERS,
 }
 _JOINING: dict[str, Callable[[Scene], Any]] = {
     **_MOVING,
-    "its volume is there": lambda scene: len(scene.live.claims()) == BROKERS,
     "its pod is there": lambda scene: len(scene.live.pods()) == BROKERS,
     "leaders are elected": _begun("elect-leaders"),
 }
