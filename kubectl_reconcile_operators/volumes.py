@@ -1,15 +1,18 @@
 """Volumes of stateful modules: claims that stay when their pods go, grow and never shrink.
 
-They also stay when their custom resource goes, unless its spec says otherwise: so they carry no owner, see `KEPT_CLAIMS`.
+They also stay when their custom resource goes, unless its spec says otherwise: so they carry no owner, see `KEPT_CLAIMS`. The volume of a member, a replica or a broker that isn't
+wanted any more is *surplus*: it stays as well, or goes once somebody has approved that of this very volume, see `end_of_surplus`.
 
 Pure: a wish and a context in, manifests out.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kubectl_reconcile.module_api import Context, Keeps, Manifest, Owned, key_of, map_at
 
@@ -18,6 +21,46 @@ KEPT_CLAIMS = Keeps("v1", CLAIM)
 _QUANTITY = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)([KMGTP]i|[kMGTP])?")
 _UNITS: dict[str | None, int] = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("KMGTP", 1)}
+
+
+END_VOLUME = "end-volume"
+"""The verb of the action by which somebody gives up a surplus volume, with what is on it."""
+
+
+class SurplusEnd(StrEnum):
+    """What happens to a surplus volume."""
+
+    KEPT = "kept"
+    """It stays until somebody deletes it."""
+    ASKED = "asked"
+    """It stays until somebody approves that it goes."""
+    GONE = "gone"
+    """Somebody has approved that it goes."""
+
+
+def end_of_surplus(deletion_policy: str, slot: str, uid: str, done: Collection[str]) -> SurplusEnd:
+    """Return what happens to the volume of a slot that isn't wanted any more; *done* are the keys of actions that have run."""
+    if deletion_policy != KEPT_CLAIMS.gone:
+        return SurplusEnd.KEPT
+    return SurplusEnd.GONE if f"{END_VOLUME}-{surplus_occasion(slot, uid)}" in done else SurplusEnd.ASKED
+
+
+def surplus_occasion(slot: str, uid: str) -> str:
+    """Return what tells the end of this very volume from that of any other: a part of the action's key."""
+    return hashlib.sha256(f"{slot} {uid}".encode()).hexdigest()[:10]
+
+
+def surplus_told(slot: str, what: str) -> str:
+    """Return what somebody is asked to approve; *what* says what isn't on it any more, as in ``replica``."""
+    return f"delete the volume of {slot}, which is no {what} any more (.spec.deletionPolicy is Delete)"
+
+
+def surplus_set_aside(deletion_policy: str, slot: str, what: str) -> str:
+    """Return what is said of a surplus volume that is set aside."""
+    until = "until somebody deletes it (.spec.deletionPolicy is Retain)"
+    if deletion_policy == KEPT_CLAIMS.gone:
+        until = "until somebody approves that it is deleted"
+    return f"set the volume of {slot} aside, which is no {what} any more; it is kept {until}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from kubectl_reconcile_operators.etcd.situation import (
     PEERS,
     SEED,
     STATE,
+    SURPLUS,
     TEMPLATE,
     TRUSTED,
     VOTER,
@@ -275,6 +276,8 @@ def claim(spec: ClusterSpec, ctx: Context, volume: Volume, member: str) -> Manif
         known[SEED] = volume.seed_for
     if volume.aside:
         known = {ASIDE: volume.aside}
+    if volume.is_surplus:
+        known[SURPLUS] = "true"
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -10,6 +10,7 @@ and ``Degraded`` where only a person can continue.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kubectl_reconcile.module_api import (
@@ -156,7 +157,7 @@ class EtcdCluster:
             status=_status(cr, spec, s, step, ctx),
             conditions=(*_conditions(spec, s, step, wanted), alarm_condition(cr, s)),
             requeue_after_s=_IDLE_S
-            if step.do in {Do.NOTHING, Do.STOP, Do.REPLACE, Do.MAKE_ROOM, Do.ACCEPT}
+            if step.do in {Do.NOTHING, Do.STOP, Do.REPLACE, Do.MAKE_ROOM, Do.ACCEPT, Do.END_VOLUME}
             else _BUSY_S,
         )
 
@@ -231,7 +232,8 @@ def _claims(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         member, pod = s.member(slot), s.pods.get(slot)
         seen = member.id if member and member.is_started and pod and pod.answers else ""
         stays = volume.is_going or spec.in_memory
-        after = laid_out(volume, step)
+        stays_on = member is not None and not volume.aside  # a mind was changed before the member was removed
+        after = laid_out(replace(volume, is_surplus=False) if stays_on else volume, step)
         yield named("v1", "PersistentVolumeClaim", claim_name(slot)) if stays else claim(spec, ctx, after, seen)
     if step.do in {Do.CREATE_POD, Do.CREATE_VOLUME} and not spec.in_memory and step.slot not in s.volumes:
         yield claim(spec, ctx, new_seed(step), "")
@@ -255,8 +257,8 @@ def _action(spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: Context) -> It
         yield Action(
             step.member, step.do.value, step.text, {"slot": step.slot}, needs_approval=True, asks_each_time=True
         )
-    if step.do is Do.MAKE_ROOM:
-        yield Action(step.key, step.do.value, step.text, {"slot": ""}, needs_approval=True)
+    if step.do in {Do.MAKE_ROOM, Do.END_VOLUME}:
+        yield Action(step.key, step.do.value, step.text, {"slot": step.slot}, needs_approval=True)
     if step.do in ON_SECRETS:
         yield Action(
             step.key,
@@ -308,6 +310,7 @@ def _status(cr: Manifest, spec: ClusterSpec, s: Situation, step: EtcdStep, ctx: 
     phase = "Failed" if is_lost else "Running" if is_up or before.get("phase") == "Running" else "Creating"
     alone, digest = going_on_alone(s, noted), given_up_for(s, replacement_of(cr))
     known: dict[str, Any] = {
+        "keptVolumes": [{"claim": claim_name(slot)} for slot, each in sorted(s.volumes.items()) if each.aside],
         "clusterID": s.clusters[0] if len(s.clusters) == 1 and s.is_known else before.get("clusterID", ""),
         "voters": None if digest else voters_told(s) if s.is_known else before.get("voters"),
         "recovery": {"slot": alone} if alone and not digest else None,

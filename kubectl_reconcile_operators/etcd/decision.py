@@ -6,7 +6,8 @@ The order, each line only where those above are settled:
    should long have gone, and a volume that goes without a pod.
 2. No members yet: one seed, and never a second one where data of an earlier one is left. Where a backup is to be restored: a volume, and then a
    seed on what was written to it.
-3. Members and pods are made to agree. A pod that isn't a member goes, and so does the volume of a slot that has neither. A member without a
+3. Members and pods are made to agree. A pod that isn't a member goes, and so does the volume of a slot whose member was replaced, which holds nothing that others haven't got. That of a member that
+   isn't wanted any more, or that somebody else has removed, is set aside: it is kept. A member without a
    pod gets one: a new one always, one that ran before on its own volume. Only a member whose data is gone, goes with its pod, or is
    refused by its own etcd, is removed; a later step adds another.
 4. Members not known, or fewer than a majority that serve: no membership changes. What has a volume gets its pod back. Where no majority will
@@ -17,7 +18,7 @@ The order, each line only where those above are settled:
 7. Room where the quota is used up, if somebody approves (see ``upkeep``).
 8. Version and template: one pod at a time while all serve, the leader last, after another has taken over; one minor at a time, never back. Before
    a newer version a snapshot is taken, where the spec says where to; nobody runs that version before it is there (see ``precautions``).
-9. A slot of the schedule: members are defragmented, one after the other.
+9. A slot of the schedule: members are defragmented, one after the other. Volumes of members that aren't wanted any more go, where the spec says so and somebody approves.
 
 Pure: a situation and a spec in, a step out.
 """
@@ -27,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kubectl_reconcile.module_api import Context, seconds_between, text_at
+from kubectl_reconcile.module_api import Context, actions_begun, actions_done, seconds_between, text_at
 from kubectl_reconcile_operators.etcd.precautions import awaited, taken_first
 from kubectl_reconcile_operators.etcd.recovery import (
     accepting,
@@ -48,12 +49,21 @@ from kubectl_reconcile_operators.etcd.situation import (
     EtcdMember,
     Pod,
     Situation,
+    Volume,
     free_slot,
+    in_order,
 )
 from kubectl_reconcile_operators.etcd.spec import ClusterSpec, EtcdVersion
 from kubectl_reconcile_operators.etcd.steps import SETTLED, Do, EtcdStep, Why
 from kubectl_reconcile_operators.etcd.tls.decision import certifying, cut_off, taken
 from kubectl_reconcile_operators.etcd.upkeep import alarms_told, defragmenting, is_growing, making_room, upkeep_of
+from kubectl_reconcile_operators.volumes import (
+    SurplusEnd,
+    end_of_surplus,
+    surplus_occasion,
+    surplus_set_aside,
+    surplus_told,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +291,31 @@ def _leftovers(spec: ClusterSpec, s: Situation, wanted: Wanted, ctx: Context) ->
             yield EtcdStep(Do.DELETE_POD, why, f"delete {pod.slot}, which isn't a member", pod.slot)
     for slot in sorted(s.volumes.keys() - s.pods.keys(), key=ctx.number_of):
         if s.member(slot) is None and not s.volumes[slot].aside:
-            yield EtcdStep(Do.DELETE_VOLUME, why, f"delete the volume of {slot}, which isn't a member any more", slot)
+            yield _left(spec, s.volumes[slot], why, ctx)
+
+
+def _left(spec: ClusterSpec, volume: Volume, why: Why, ctx: Context) -> EtcdStep:
+    """Return what happens to the volume of a slot that has no member any more."""
+    slot, is_ours = volume.slot, f"{Do.REMOVE.value}-{volume.member}" in actions_begun(ctx.cr)
+    if not volume.is_surplus and (is_ours or not volume.member):
+        return EtcdStep(Do.DELETE_VOLUME, why, f"delete the volume of {slot}, which isn't a member any more", slot)
+    return EtcdStep(Do.KEEP_VOLUME, why, surplus_set_aside(spec.deletion_policy, slot, "member"), slot)
+
+
+def _surplus(spec: ClusterSpec, s: Situation, _wanted: Wanted, ctx: Context) -> Iterator[EtcdStep]:
+    """Yield the end of volumes that are kept since their members aren't wanted any more, or the decision that somebody has to make before."""
+    for volume in in_order(s, ctx):
+        if not (volume.aside and volume.is_surplus) or volume.is_going or volume.slot in s.pods:
+            continue
+        slot, text = volume.slot, surplus_told(volume.slot, "member")
+        match end_of_surplus(spec.deletion_policy, slot, volume.uid, actions_done(ctx.cr)):
+            case SurplusEnd.ASKED:
+                occasion = surplus_occasion(slot, volume.uid)
+                yield EtcdStep(Do.END_VOLUME, Why.SCALING, text, slot, reason="AwaitsApproval", occasion=occasion)
+            case SurplusEnd.GONE:
+                yield EtcdStep(Do.DELETE_VOLUME, Why.SCALING, text, slot)
+            case SurplusEnd.KEPT:
+                pass
 
 
 def _missing(spec: ClusterSpec, s: Situation, wanted: Wanted, _ctx: Context) -> Iterator[EtcdStep]:
@@ -444,6 +478,6 @@ def _replacement(s: Situation, member: EtcdMember, pod: Pod, wanted: Wanted) -> 
 
 _ORDER = (
     _certified, _under_way, _cut_off, _replaced, _without_majority, _alone, _strangers, _leftovers, _missing, _doomed, _broken, _health, _size, _room, _indispensable, _taken,
-    _rollout, _scheduled, _replaceable,
+    _rollout, _scheduled, _surplus, _replaceable,
 )  # fmt: skip
 """Where steps come from; the first one there is is taken."""

@@ -220,7 +220,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         SilentPodError: the pod that is told doesn't answer.
     """
     given = action.parameters
-    if action.verb in {Do.RECOVER, Do.REPLACE, Do.MAKE_ROOM, Do.ACCEPT}:
+    if action.verb in {Do.RECOVER, Do.REPLACE, Do.MAKE_ROOM, Do.ACCEPT, Do.END_VOLUME}:
         return "decided"
     if action.verb in ON_SECRETS:
         from kubectl_reconcile_operators.etcd.tls import driver  # noqa: PLC0415 - as above

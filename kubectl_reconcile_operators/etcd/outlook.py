@@ -42,13 +42,14 @@ _DECIDED: Mapping[Do, dict[str, Any]] = {
     Do.REPLACE: {"replacing": True},
     Do.ACCEPT: {},
     Do.MAKE_ROOM: {},
+    Do.END_VOLUME: {},
 }
 
 
 def _noted(facts: Facts, action: Action) -> dict[str, Any]:
     """Return what an action changes that leaves the members as they are."""
     match action.verb:
-        case Do.RECOVER | Do.REPLACE | Do.MAKE_ROOM | Do.ACCEPT:
+        case Do.RECOVER | Do.REPLACE | Do.MAKE_ROOM | Do.ACCEPT | Do.END_VOLUME:
             return _DECIDED[Do(action.verb)]
         case Do.COMPACT:
             sizes = {slot: {**each, "used": 0} for slot, each in (facts.get("sizes") or {}).items()}

@@ -299,10 +299,14 @@ def back_among_others(s: Situation) -> Iterator[EtcdStep]:
 
 def laid_out(volume: Volume, step: EtcdStep) -> Volume:
     """Return a volume as it is after *step*."""
+    if step.slot == volume.slot and step.do is Do.KEEP_VOLUME:
+        return replace(volume, member="", aside=volume.holds or "nobody", seed_for="", is_surplus=True)
+    if step.slot == volume.slot and step.do is Do.REMOVE:
+        return replace(volume, is_surplus=step.why is Why.SCALING)
     if step.do is not Do.PUT_ASIDE:
         return volume
     if volume.slot == step.slot:
-        return replace(volume, member=volume.holds, aside="")
+        return replace(volume, member=volume.holds, aside="", is_surplus=False)
     return replace(volume, member="", aside=volume.holds or "nobody", seed_for="")
 
 

@@ -39,6 +39,8 @@ MEMBER = f"{PREFIX}member"
 """On volumes: the id of the member whose data they hold."""
 ASIDE = f"{PREFIX}put-aside"
 """On volumes that were put aside: the id of the member whose data they hold. Nobody starts on them, and they stay until somebody deletes them."""
+SURPLUS = f"{PREFIX}surplus"
+"""On volumes: its member isn't wanted any more, or somebody has removed it; what is on it stays, unless somebody approves that it goes."""
 SEED = f"{PREFIX}seed"
 """On volumes made for a restore to replace a cluster's data: what tells the snapshot."""
 TRUSTED = f"{PREFIX}trusted"
@@ -145,7 +147,7 @@ class Volume:
     """A volume claim; *member* is the id of the member whose data it holds, empty where no member was seen on it.
 
     One that was put *aside* is nobody's; there the id stands, of whose data it holds still. *seed_for* tells the snapshot that
-    it was made for, *size* what it was asked to be.
+    it was made for, *size* what it was asked to be, *is_surplus* whether its member isn't wanted any more.
     """
 
     slot: str
@@ -155,6 +157,7 @@ class Volume:
     aside: str = ""
     seed_for: str = ""
     size: str = ""
+    is_surplus: bool = False
 
     @property
     def holds(self) -> str:
@@ -395,4 +398,5 @@ def _volume(claim: Manifest, ctx: Context, restore: RestoreState | None) -> Volu
     member = "" if aside else annotations_of(claim).get(MEMBER, "") or written
     seed = annotations_of(claim).get(SEED, "")
     size = str(map_at(claim, "spec", "resources", "requests").get("storage") or "")
-    return Volume(slot if known else "", member, bool(metadata.get("deletionTimestamp")), uid, aside, seed, size)
+    is_going, is_surplus = bool(metadata.get("deletionTimestamp")), SURPLUS in annotations_of(claim)
+    return Volume(slot if known else "", member, is_going, uid, aside, seed, size, is_surplus)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kubectl_reconcile_operators.volumes import END_VOLUME
+
 
 class Do(StrEnum):
     """What a step does."""
@@ -26,6 +28,10 @@ class Do(StrEnum):
     """Without its pod, for somebody to write to."""
     DELETE_POD = "delete-pod"
     DELETE_VOLUME = "delete-volume"
+    KEEP_VOLUME = "keep-volume"
+    """Of a slot whose member isn't wanted any more, or was removed by somebody: nobody starts on it any more."""
+    END_VOLUME = END_VOLUME
+    """Give up such a volume, with what is on it: an action that changes nothing but what follows."""
     PUT_ASIDE = "put-aside"
     """All volumes but the slot's: nobody starts on them any more, and nobody deletes them."""
     ADD = "add"

@@ -12,6 +12,7 @@ The order, each line only where those above are settled; what the cluster refuse
    was approved for moves in the same way, see `rebalance.carried`.
 8. Brokers that aren't as specified any more restart, one at a time, see `rolling`; none while a Secret with the Kafka's own certificates is somebody else's. Partitions are led by the brokers that they prefer. Brokers read certificates of listeners again.
 9. Once all brokers run a newer version, the cluster's metadata is raised to it, see `metadata.versions`.
+10. Volumes of brokers that aren't wanted any more go, where the spec says so and somebody approves.
 
 Pure: a state and a spec in, a step out.
 """
@@ -44,6 +45,7 @@ from kubectl_reconcile_operators.kafka.scaling import (
     leave_steps,
     move_steps,
     refused_moves,
+    surplus_steps,
 )
 from kubectl_reconcile_operators.kafka.situation import BrokerPod, KafkaState
 from kubectl_reconcile_operators.kafka.spec import DYNAMIC, KafkaSpec
@@ -104,6 +106,7 @@ def _due(
     yield from reloads(s)
     yield from taken(s, ctx)
     yield from asked_steps(spec, s, plan)
+    yield from surplus_steps(spec, s)
 
 
 def refusals(wanted: KafkaSpec, spec: KafkaSpec, s: KafkaState, plan: MovePlan, ctx: Context) -> list[tuple[str, str]]:

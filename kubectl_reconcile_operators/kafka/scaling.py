@@ -24,6 +24,7 @@ from kubectl_reconcile_operators.kafka.situation import KafkaState
 from kubectl_reconcile_operators.kafka.spec import KafkaSpec
 from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep, wait
 from kubectl_reconcile_operators.kafka.topics import counted, size_text
+from kubectl_reconcile_operators.volumes import SurplusEnd, end_of_surplus, surplus_occasion, surplus_told
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ def _unthrottled(brokers: list[int], s: KafkaState) -> KafkaStep:
 
 
 def leave_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
-    """Yield the end of brokers that leave and hold nothing: the pod, then what the cluster knows of it, then its volume, the last broker first."""
+    """Yield the end of brokers that leave and hold nothing: the pod, then what the cluster knows of it, the last broker first."""
     if not s.is_told or s.in_flight:
         return
     for number in sorted(leaving(spec, s), reverse=True):
@@ -252,9 +253,21 @@ def leave_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaS
         text = f"have the cluster forget {slot}"
         holds = {f"brokers.{number}.fenced": True, f"brokers.{number}.holds": 0}
         yield KafkaStep(KafkaDo.UNREGISTER, Aim.SCALING, text, slot, parameters={"broker": number}, holds=holds)
+
+
+def surplus_steps(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
+    """Yield the end of volumes whose brokers aren't wanted any more, or the decision that somebody has to make before."""
     for number in sorted(s.volumes, reverse=True):
-        if number >= spec.brokers and number not in s.pods and number not in s.registered and s.is_told:
-            volume = s.volumes[number]
-            if spec.deletion_policy == "Delete" and not volume.is_going:
-                text = f"delete the volume of {volume.slot}, which isn't a broker any more"
+        volume = s.volumes[number]
+        is_surplus = number >= spec.brokers and number not in s.pods and number not in s.registered and s.is_told
+        if not is_surplus or volume.is_going:
+            continue
+        text = surplus_told(volume.slot, "broker")
+        match end_of_surplus(spec.deletion_policy, volume.slot, volume.uid, s.done):
+            case SurplusEnd.ASKED:
+                about = surplus_occasion(volume.slot, volume.uid)
+                yield KafkaStep(KafkaDo.END_VOLUME, Aim.SCALING, text, about, "AwaitsApproval", needs_approval=True)
+            case SurplusEnd.GONE:
                 yield KafkaStep(KafkaDo.DELETE_VOLUME, Aim.SCALING, text, volume.slot, brokers=(number,))
+            case SurplusEnd.KEPT:
+                pass

@@ -124,6 +124,7 @@ class BrokerVolume:
     begins: str = ""
     is_going: bool = False
     size: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,4 +386,5 @@ def _volume(claim: Manifest, ctx: Context) -> BrokerVolume:
         begins=noted.get(BOOTSTRAP, ""),
         is_going=bool(metadata.get("deletionTimestamp")),
         size=str(asked or ""),
+        uid=str(metadata.get("uid") or ""),
     )

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from kubectl_reconcile_operators.certificates.decision import CertificateDo
+from kubectl_reconcile_operators.volumes import END_VOLUME
 
 
 class KafkaDo(StrEnum):
@@ -44,6 +45,8 @@ class KafkaDo(StrEnum):
     UNTHROTTLE = "take-throttle-off"
     UNREGISTER = "unregister-broker"
     """Have the cluster forget a broker that is gone."""
+    END_VOLUME = END_VOLUME
+    """A decision of somebody: the volume of a broker that isn't wanted any more is given up."""
     DELETE_VOLUME = "delete-volume"
     REMOVE_VOTER = "remove-voter"
     """Have a controller that lost its volume no longer counted among those that vote."""
@@ -77,7 +80,7 @@ ACTIONS = ON_ACCESS | frozenset(
     {
         KafkaDo.SET_CONFIG, KafkaDo.MAKE_TOPIC, KafkaDo.GROW_TOPIC, KafkaDo.SET_TOPIC, KafkaDo.DELETE_TOPIC,
         KafkaDo.ALLOW_RESTART, KafkaDo.ELECT, KafkaDo.ALLOW_MOVES, KafkaDo.MOVE, KafkaDo.CANCEL, KafkaDo.THROTTLE, KafkaDo.UNTHROTTLE, KafkaDo.UNREGISTER,
-        KafkaDo.RAISE_LEVEL, KafkaDo.REMOVE_VOTER, KafkaDo.ADD_VOTER,
+        KafkaDo.RAISE_LEVEL, KafkaDo.REMOVE_VOTER, KafkaDo.ADD_VOTER, KafkaDo.END_VOLUME,
     }
 )  # fmt: skip
 """Steps that aren't a matter of children."""

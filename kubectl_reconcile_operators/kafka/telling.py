@@ -176,6 +176,7 @@ DOING: Mapping[KafkaDo, Doing] = {
     KafkaDo.RAISE_LEVEL: _raise_level,
     KafkaDo.ELECT: _elect,
     KafkaDo.ALLOW_MOVES: _decided,
+    KafkaDo.END_VOLUME: _decided,
     KafkaDo.CANCEL: _cancel,
     KafkaDo.UNTHROTTLE: _unthrottle,
     KafkaDo.UNREGISTER: _unregister,

@@ -5,7 +5,8 @@ any instance.
 
 A pod's first container makes the data directory ready and never starts on what isn't whole: what it writes has another name until it is done. Where it rewinds, a mark on
 the volume says so for as long: a folder with that mark is never started, and `CANT_REWIND` is how the container ends then.
-Pods are never restarted by their node (``restartPolicy: Never``): whether a dead primary may come back isn't the node's to decide.
+Pods are never restarted by their node (``restartPolicy: Never``): whether a dead primary may come back isn't the node's to decide. A node that has lost all it had still begins them again,
+on volumes that may have gone with it: so the first one is told by an annotation that the database has begun, and makes no other one.
 
 Pure: a spec and a context in, manifests out.
 """
@@ -66,7 +67,7 @@ _USER = 999
 
 _PREPARE = """set -eu
 umask 077
-if [ "$BEGIN" = initdb ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
+if [ "$BEGIN" = initdb ] && [ -z "$SYSTEM" ] && [ ! -e "$PGDATA/PG_VERSION" ]; then
   rm -rf "$PGDATA.new"
   printf '%s\\n' "$PASSWORD" | initdb --pgdata="$PGDATA.new" --username=postgres --pwfile=/dev/stdin \\
     --auth=scram-sha-256 $INITDB
@@ -116,9 +117,12 @@ rm -f "$PGDATA.rewinding"
 A standby that hangs without ending its connection has the process that serves it wait forever, even if that is told to end, and with it the
 checkpoint that would throw log away: the primary's disk would fill up. So the primary gives such a connection up. One who copies gets more time: its disk may be busy with what it writes.
 """
-_SERVE = """taken() {
-  if [ -r "$REPLICATION/password" ]; then
-    (umask 077; printf '*:*:*:*:%s\\n' "$(sed 's/[\\\\:]/\\\\&/g' "$REPLICATION/password")" > "$PGPASSFILE.new" && mv "$PGPASSFILE.new" "$PGPASSFILE")
+_SERVE = """known=
+taken() {
+  now=$(cat "$REPLICATION/password" 2>/dev/null) || return 0
+  if [ "$now" != "$known" ]; then
+    escaped=$(printf '%s' "$now" | sed 's/[\\\\:]/\\\\&/g')
+    (umask 077; printf '*:*:*:*:%s\\n' "$escaped" > "$PGPASSFILE.new" && mv "$PGPASSFILE.new" "$PGPASSFILE") && known=$now
   fi
 }
 taken
@@ -135,7 +139,7 @@ exit "$code"
 """
 """TERM would have the server wait for its clients; INT ends their sessions, and it stops in order.
 
-Whom a standby logs in as has a password that may change while it runs. It reads that again each time it connects, from a file that is made of the Secret as its node has it now.
+Whom a standby logs in as has a password that may change while it runs. It reads that again each time it connects, from a file that is made of the Secret as its node has it now, whenever that has changed.
 """
 
 _FIXED = {
@@ -161,11 +165,14 @@ _LOG_KEPT = "128MB"
 """How much of its log a server keeps at least: pg_rewind needs that of an old primary back to the last checkpoint that both have."""
 
 
+_SYSTEM_NOTED = {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{SYSTEM}']"}
+
+
 class Begin(StrEnum):
     """How an instance begins."""
 
     INITDB = "initdb"
-    """As the first one: it makes the database, unless its volume holds it already."""
+    """As the first one: it makes the database, unless its volume holds it already, or the database has begun since."""
     PRIMARY = "primary"
     """On the data that its volume holds."""
     REPLICA = "replica"
@@ -177,22 +184,24 @@ class Begin(StrEnum):
 # --- pods -----------------------------------------------------------------------------------------
 
 
-def new_pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin, synchronous: str) -> Manifest:
-    """Return the pod of a slot, which begins in this way; *synchronous* is whom its server waits for once it takes writes."""
+def new_pod(
+    spec: MyDatabaseSpec, ctx: Context, slot: str, begin: Begin, synchronous: str, system: str = ""
+) -> Manifest:
+    """Return the pod of a slot, which begins in this way; *synchronous* is whom its server waits for once it takes writes, *system* the database that has begun, if one has."""
     begun = {"BEGIN": begin.value, "PARAMETERS": parameter_lines(spec.parameters), "SYNCHRONOUS": synchronous}
     begun |= {"INITDB": spec.initdb} if begin is Begin.INITDB else {}
     begun["HBA"] = hba_text(spec.hba, is_tls_required=spec.tls is not None and spec.tls.mode == "Require")
-    return _pod(spec, ctx, slot, begun, "")
+    return _pod(spec, ctx, slot, begun, "", system)
 
 
-def kept_pod(spec: MyDatabaseSpec, ctx: Context, instance: Instance, role: str) -> Manifest | None:
-    """Return a pod that is there as it is to be, None where all of it stays: one that was made by another template takes on labels alone."""
+def kept_pod(spec: MyDatabaseSpec, ctx: Context, instance: Instance, role: str, system: str) -> Manifest | None:
+    """Return a pod that is there as it is to be, None where all of it stays: one that was made by another template takes on labels alone. Clients are never led to one that isn't told that the database, *system*, has begun."""
     if instance.template == template_of(spec, ctx):
-        return _pod(spec, ctx, instance.slot, instance.begun, role)
+        return _pod(spec, ctx, instance.slot, instance.begun, role, system)
     live, labels = instance.manifest, _labels(ctx, role)
     if all(labels_of(live).get(name) == labels.get(name) for name in (ROLE, SERVES)):
         return None
-    metadata = {"name": instance.slot, "labels": labels, "annotations": {TEMPLATE: instance.template}}
+    metadata = {"name": instance.slot, "labels": labels, "annotations": _noted(instance.template, system)}
     kept = {name: live["spec"][name] for name in _pod_spec(spec, ctx, "", {}) if name in live["spec"]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": kept}
 
@@ -213,9 +222,14 @@ def _quoted(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str], role: str) -> Manifest:
-    metadata = {"name": slot, "labels": _labels(ctx, role), "annotations": {TEMPLATE: template_of(spec, ctx)}}
+def _pod(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[str, str], role: str, system: str) -> Manifest:
+    noted = _noted(template_of(spec, ctx), system)
+    metadata = {"name": slot, "labels": _labels(ctx, role), "annotations": noted}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(spec, ctx, slot, begun)}
+
+
+def _noted(template: str, system: str) -> dict[str, str]:
+    return {TEMPLATE: template, **({SYSTEM: system} if system else {})}
 
 
 def _labels(ctx: Context, role: str) -> dict[str, str]:
@@ -283,6 +297,7 @@ def _prepared_by(spec: MyDatabaseSpec, ctx: Context, slot: str, begun: Mapping[s
     password = {"secretKeyRef": {"name": secret_of(ctx, SUPERUSER), "key": "password"}}
     return [
         {"name": "BEGIN", "value": begun.get("BEGIN", "")},
+        {"name": "SYSTEM", "valueFrom": {"fieldRef": _SYSTEM_NOTED}},
         {"name": "INITDB", "value": begun.get("INITDB", "")},
         {"name": "SOURCE", "value": source_at(f"{ctx.name()}.{ctx.namespace}.svc")},
         {"name": "SLOT", "value": slot_id(slot)},

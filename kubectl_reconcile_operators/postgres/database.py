@@ -129,7 +129,8 @@ class MyDatabase:
         backups = backups_of(spec, s, cr, owned, ctx)
         step = next_step(spec, s, template_of(spec, ctx), ctx)
         is_left = step.reason in {"Paused", "DifferentDatabases", "VersionRefused"}
-        children = () if is_left else (*_children(spec, s, step, ctx), *backups.children)
+        left = tuple(_unled(spec, s, ctx)) if step.reason == "DifferentDatabases" else ()
+        children = left if is_left else (*_children(spec, s, step, ctx), *backups.children)
         return Outcome(
             children=children,
             untouched=untouched_in(children),
@@ -205,10 +206,17 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
             continue
         is_left = bool(s.writable) and slot != s.named_primary and labels_of(instance.manifest).get(ROLE) == PRIMARY
         is_at_rest = not instance.has_ended and (not instance.is_going or is_left)
-        made = kept_pod(spec, ctx, instance, _role(instance, s)) if is_at_rest else None
+        made = kept_pod(spec, ctx, instance, _role(instance, s), s.system) if is_at_rest else None
         yield made or named("v1", "Pod", slot)
     if step.do is NextDo.CREATE_POD:
-        yield new_pod(spec, ctx, step.about, step.begin, quorums(s)[-1].setting(step.about))
+        yield new_pod(spec, ctx, step.about, step.begin, quorums(s)[-1].setting(step.about), s.system)
+
+
+def _unled(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[Manifest]:
+    """Yield the pods of servers that have the data of another database: no client is led there, all else stays."""
+    for instance in s.ordered:
+        if not s.is_ours(instance) and not instance.is_going:
+            yield kept_pod(spec, ctx, instance, "", s.system) or named("v1", "Pod", instance.slot)
 
 
 def _role(instance: Instance, s: DatabaseState) -> str:
@@ -217,6 +225,8 @@ def _role(instance: Instance, s: DatabaseState) -> str:
     One that doesn't answer for the moment stays what it was: whether it is ready, its own probe says.
     """
     before = labels_of(instance.manifest).get(ROLE, "")
+    if not s.is_ours(instance):
+        return ""
     if instance.slot == s.named_primary:
         is_it = instance.is_writable if instance.answer else before == PRIMARY
         return PRIMARY if is_it and len(s.writable) <= 1 else ""

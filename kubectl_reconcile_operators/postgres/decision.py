@@ -209,6 +209,9 @@ def _back(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
     if s.primary is None:
         yield _primary_back(spec, s, why_now(s))
     else:
+        if s.is_formed and s.primary.holds_nothing:
+            yield from offered(spec, s, ctx)
+            yield _emptied(spec, s, s.primary)
         for step in ended(s.primary, s):
             if step.do is NextDo.WAIT:  # for half a minute, in which somebody may decide
                 yield from offered(spec, s, ctx)
@@ -220,13 +223,31 @@ def _primary_back(spec: MyDatabaseSpec, s: DatabaseState, why: Purpose) -> Datab
     if slot in s.volumes:
         begin = Begin.PRIMARY if s.is_formed or spec.filled_from else Begin.INITDB
         return DatabaseStep(NextDo.CREATE_POD, why, f"create {slot} on its volume", slot, begin=begin)
-    others = sorted(s.instances)
-    way = (
-        f"promote one of {', '.join(others)} by pg_promote(), which is taken for the primary then"
-        if others
-        else "restore a backup into another MyDatabase; delete this one"
+    return stop(
+        f"the volume of {slot}, the primary, is gone, and what only it held with it (hint: {_way(s)})", "DataLost"
     )
-    return stop(f"the volume of {slot}, the primary, is gone, and what only it held with it (hint: {way})", "DataLost")
+
+
+def _emptied(spec: MyDatabaseSpec, s: DatabaseState, primary: Instance) -> DatabaseStep:
+    """Return what is to be done about a primary whose volume came back empty: a replica takes over, or a person decides; no other database is begun on it."""
+    text = (
+        f"the volume of {primary.slot}, the primary, holds no database any more, and what only it held is gone with it"
+    )
+    if spec.failover is not None and (others := _others(s)):
+        return wait(f"{text}; one of {', '.join(others)} is to take over", "DataLost", s)
+    back = f". Where its data is back: kubectl delete pod {primary.slot}"
+    return stop(f"{text} (hint: {_way(s)}{back})", "DataLost")
+
+
+def _way(s: DatabaseState) -> str:
+    """Return what somebody can do about a primary that has lost its data."""
+    if others := _others(s):
+        return f"promote one of {', '.join(others)} by pg_promote(), which is taken for the primary then"
+    return "restore a backup into another MyDatabase; delete this one"
+
+
+def _others(s: DatabaseState) -> list[str]:
+    return sorted({*s.instances} - {s.named_primary})
 
 
 def _awaited(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:

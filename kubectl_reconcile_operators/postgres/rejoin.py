@@ -16,7 +16,6 @@ Pure: a state in, steps out.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 
@@ -26,6 +25,13 @@ from kubectl_reconcile_operators.postgres.membership import members
 from kubectl_reconcile_operators.postgres.situation import DatabaseState, Instance, InstanceVolume, claim_name, slot_id
 from kubectl_reconcile_operators.postgres.spec import FailoverWish, MyDatabaseSpec
 from kubectl_reconcile_operators.postgres.steps import DatabaseStep, NextDo, Purpose, wait
+from kubectl_reconcile_operators.volumes import (
+    SurplusEnd,
+    end_of_surplus,
+    surplus_occasion,
+    surplus_set_aside,
+    surplus_told,
+)
 
 KEPT_MAX = 3
 """Volumes that are kept at most of instances that others replace: beyond, none is set aside, so that no fault fills the disks."""
@@ -76,21 +82,23 @@ def given_up(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
         if spec.failover is not None and is_over:
             text = f"delete the volume of {slot}, which was set aside {volume.kept_since} and kept for {hours} h; all replicas follow"
             yield DatabaseStep(NextDo.DELETE_VOLUME, Purpose.RECOVERING, text, slot)
-    for slot, volume in sorted(s.kept.items()) if spec.deletion_policy == "Delete" else ():
+    for slot, volume in sorted(s.kept.items()):
         if volume.is_surplus and not volume.is_going and slot not in s.instances:
-            yield _ended(s, volume)
+            yield from _surplus_ended(spec, s, volume)
 
 
-def _ended(s: DatabaseState, volume: InstanceVolume) -> DatabaseStep:
-    """Return the end of the volume of a replica that isn't wanted any more, or the decision that somebody has to make before: of this very volume."""
-    occasion = hashlib.sha256(f"{volume.slot} {volume.uid}".encode()).hexdigest()[:10]
-    text = f"delete the volume of {volume.slot}, which is no replica any more (.spec.deletionPolicy is Delete)"
-    asked = DatabaseStep(
-        NextDo.END_VOLUME, Purpose.SCALING, text, occasion, "AwaitsApproval", parameters={"slot": volume.slot}
-    )
-    return (
-        DatabaseStep(NextDo.DELETE_VOLUME, Purpose.SCALING, text, volume.slot) if asked.key in s.outage.done else asked
-    )
+def _surplus_ended(spec: MyDatabaseSpec, s: DatabaseState, volume: InstanceVolume) -> Iterator[DatabaseStep]:
+    """Yield the end of the volume of a replica that isn't wanted any more, or the decision that somebody has to make before."""
+    slot, text = volume.slot, surplus_told(volume.slot, "replica")
+    match end_of_surplus(spec.deletion_policy, slot, volume.uid, s.outage.done):
+        case SurplusEnd.ASKED:
+            about = surplus_occasion(slot, volume.uid)
+            given = {"slot": slot}
+            yield DatabaseStep(NextDo.END_VOLUME, Purpose.SCALING, text, about, "AwaitsApproval", parameters=given)
+        case SurplusEnd.GONE:
+            yield DatabaseStep(NextDo.DELETE_VOLUME, Purpose.SCALING, text, slot)
+        case SurplusEnd.KEPT:
+            pass
 
 
 def why_not(spec: MyDatabaseSpec, s: DatabaseState, instance: Instance) -> str:
@@ -151,11 +159,9 @@ def _reached(instance: Instance) -> str:
 
 def retained(spec: MyDatabaseSpec, slot: str) -> DatabaseStep:
     """Return what keeps the volume of a replica that isn't wanted any more."""
-    until = "until somebody deletes it (.spec.deletionPolicy is Retain)"
-    if spec.deletion_policy == "Delete":
-        until = "until somebody approves that it is deleted"
-    text = f"set the volume of {slot} aside, which is no replica any more; it is kept {until}"
-    return DatabaseStep(NextDo.SET_ASIDE, Purpose.SCALING, text, slot)
+    return DatabaseStep(
+        NextDo.SET_ASIDE, Purpose.SCALING, surplus_set_aside(spec.deletion_policy, slot, "replica"), slot
+    )
 
 
 def _age_s(since: str, now: str) -> float:

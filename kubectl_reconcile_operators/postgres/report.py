@@ -31,7 +31,7 @@ def status_of(cr: Manifest, s: DatabaseState, step: DatabaseStep, ctx: Context) 
     """Return what the status says besides conditions."""
     before = kept_status(cr)
     primary = s.primary
-    serves = primary is not None and primary.serves and primary.is_writable
+    serves = s.serving is not None
     lost = step.do is NextDo.STOP and step.reason != "Paused" and not serves
     known_handover = noted(s, step)
     phase = "Failed" if lost else "Running" if serves else _phase(s, known_handover)
@@ -102,12 +102,12 @@ def _line(instance: Instance, s: DatabaseState) -> dict[str, Any]:
 
 def conditions_of(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Condition]:
     """Yield the conditions, those of backups aside."""
-    primary, (refused, why) = s.primary, refusal_of(spec, s, ctx)
+    refused, why = refusal_of(spec, s, ctx)
     if full := room_told(spec, s):
         refused, why = "DiskFull", "; ".join(filter(None, (full, why)))
     is_decision = step.do in {NextDo.STOP, NextDo.FAIL_OVER} and step.reason != "Paused"
-    if primary is not None and primary.serves and primary.is_writable:
-        yield Condition("Available", "True", "PrimaryServes", f"{primary.slot} serves")
+    if s.serving is not None:
+        yield Condition("Available", "True", "PrimaryServes", f"{s.serving.slot} serves")
     else:
         reason = step.reason or ("PrimaryNotServing" if s.is_formed else "Starting")
         yield Condition("Available", "False", reason, step.text)

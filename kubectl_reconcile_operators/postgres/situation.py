@@ -29,7 +29,7 @@ PREFIX = "example.com/"
 TEMPLATE = f"{PREFIX}template"
 """On pods: the digest of what of the spec they were made by and can't take on while they run."""
 SYSTEM = f"{PREFIX}system-identifier"
-"""On volumes: the system identifier of the database whose data they hold."""
+"""On volumes: the system identifier of the database whose data they hold. On pods: that of the database that has begun, so that they begin no other one."""
 MAJOR = f"{PREFIX}major"
 """On volumes: the major version of PostgreSQL that has written them."""
 ROLE = f"{PREFIX}role"
@@ -55,6 +55,8 @@ SWITCHOVER = f"{PREFIX}switchover-to"
 PREPARES = "prepare"
 """The container of a pod that makes its data directory ready."""
 _LSN = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})")
+HOLDS_NOTHING = 3
+"""How the container that makes a data directory ready ends where the volume holds no database, and none may be begun on it."""
 CANT_REWIND = 5
 """How the container that makes a data directory ready ends where the folder can't be rewound, or is half rewound."""
 
@@ -115,12 +117,21 @@ class Instance:
     @property
     def is_unrewindable(self) -> bool:
         """Whether it has ended since its folder can't be rewound, or an earlier rewind was interrupted."""
+        return self._has_prepared(CANT_REWIND)
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether it has ended since its volume holds no database."""
+        return self._has_prepared(HOLDS_NOTHING)
+
+    def _has_prepared(self, code: int) -> bool:
+        """Tell whether it has ended with this code before there was a server."""
         ends = (
             map_at(state, "terminated").get("exitCode")
             for name, state in container_states(self.manifest)
             if name == PREPARES
         )
-        return self.has_ended and CANT_REWIND in ends
+        return self.has_ended and code in ends
 
     @property
     def serves(self) -> bool:
@@ -276,6 +287,17 @@ class DatabaseState:
     def primary(self) -> Instance | None:
         """The instance of the primary's slot, None where it has no pod."""
         return self.instances.get(self.named_primary)
+
+    @property
+    def serving(self) -> Instance | None:
+        """The primary where it serves: ready, writable, and with the data of this database."""
+        primary = self.primary
+        is_it = primary is not None and primary.serves and primary.is_writable and self.is_ours(primary)
+        return primary if is_it else None
+
+    def is_ours(self, instance: Instance) -> bool:
+        """Tell whether the server of an instance doesn't say that it has the data of another database."""
+        return str(instance.answer.get("system") or self.system) == self.system
 
     @property
     def ordered(self) -> list[Instance]:

@@ -15,6 +15,7 @@ from kubectl_reconcile_operators.certificates.worth import SECRET_ABSENT, SECRET
 from kubectl_reconcile_operators.postgres.children import Begin, parameter_lines
 from kubectl_reconcile_operators.postgres.situation import DatabaseState, Instance
 from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec, secret_of
+from kubectl_reconcile_operators.volumes import END_VOLUME
 
 OK, ABSENT, EXPIRED = SECRET_OK, SECRET_ABSENT, SECRET_EXPIRED
 """What is known of a Secret; anything else says what is wrong with it, and begins so where a certificate would do otherwise."""
@@ -61,7 +62,7 @@ class NextDo(StrEnum):
     """Find that enough have all that was acknowledged before."""
     FAIL_OVER = "fail-over"
     """A decision of somebody: what may be lost is given up."""
-    END_VOLUME = "end-volume"
+    END_VOLUME = END_VOLUME
     """A decision of somebody: the volume of a replica that isn't wanted any more is given up, with what is on it."""
     PROMOTE = "promote"
     """Have a standby take writes from now on."""

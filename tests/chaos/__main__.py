@@ -33,9 +33,9 @@ from kubectl_reconcile.core.objects import FIELD_MANAGER, ObjectRef, labels_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id
 from kubectl_reconcile.sandbox.components import Options
 from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
+from tests.kubectl import Kubectl, install_crds
 
 PROGRAM = Path(sys.executable).parent / "kubectl-reconcile"
-CRDS = Path(__file__).parents[2] / "crds"
 COUNT = 300
 NAMESPACES = ("chaos-a", "chaos-b")
 SYNC = ObjectRef("reconcile.dev", "Sync", "chaos-a", "chaos")
@@ -210,11 +210,7 @@ def strangers(cluster: Cluster) -> Iterator[tuple[Key, str]]:
 
 
 def prepare(cluster: Cluster) -> None:
-    environ = {**os.environ, "KUBECONFIG": str(cluster.sandbox.kubeconfig)}
-    kubectl = cluster.sandbox.programs / "kubectl"
-    subprocess.run(
-        [kubectl, "apply", "--server-side", "-f", str(CRDS)], check=True, env=environ, stdout=subprocess.DEVNULL
-    )
+    install_crds(Kubectl(str(cluster.sandbox.kubeconfig), cluster.sandbox.programs))
     for name in NAMESPACES:
         cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     sync = {
@@ -223,8 +219,6 @@ def prepare(cluster: Cluster) -> None:
         "metadata": {"name": "chaos", "namespace": "chaos-a"},
         "spec": {"maxDeletes": "100%"},
     }
-    wait = [kubectl, "wait", "--for=condition=Established", "--timeout=90s", "-f", str(CRDS)]
-    subprocess.run(wait, check=True, env=environ, stdout=subprocess.DEVNULL)
     cluster.ask("POST", "/apis/reconcile.dev/v1alpha1/namespaces/chaos-a/syncs", sync)
 
 

@@ -26,7 +26,8 @@ from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from tests.chaos.client import Acked
 from tests.chaos.daemon import Daemon, until
-from tests.chaos.live import TROUBLE, LiveResource, install
+from tests.chaos.live import TROUBLE, LiveResource
+from tests.kubectl import Kubectl, install_crds
 
 API_SERVER = "kube-apiserver"
 NAMESPACE = "chaos"
@@ -81,6 +82,7 @@ class ChaosScene:
 class Experiment:
     """One run: what befell a database, and what was wrong then."""
 
+    live: LiveResource
     daemon: Daemon
     dice: random.Random
     acked: Acked
@@ -97,6 +99,23 @@ class Experiment:
             self.gaps_s[name].append(gap_s)
             spent_s = time.monotonic() - began_s
             print(f"{number} of {count}: {name}: {spent_s:.1f} s, of which {gap_s:.2f} s without writes", flush=True)
+
+    def run(self, faults: dict[Fault, int], count: int) -> None:
+        """Let so many faults happen; one that doesn't end as specified is the last, whatever it ended with."""
+        for number, fault, name in self.drawn(faults, count):
+            try:
+                self.befall(fault, f"{number}, {name}")
+            except Exception as error:  # noqa: BLE001 - none may end a run without its verdict
+                self.fault(f"{number}, {name}: {type(error).__name__}: {error}; {self.live.unrest()}")
+                return
+
+    def befall(self, fault: Fault, what: str) -> None:
+        """Let a fault happen, wait until all is as specified, and look for what is wrong then.
+
+        Raises:
+            Exception: it didn't take hold, or doesn't end as specified.
+        """
+        raise NotImplementedError
 
     def fault(self, text: str) -> None:
         """Note that something is wrong."""
@@ -144,7 +163,7 @@ def looked_after(
         label = {"sandbox.reconcile.dev/pods": "processes"}
         live.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "labels": label}})
         until(lambda: live.ask("GET", live.path("serviceaccounts", "default")), "the namespace is ready")
-        install(sandbox)
+        install_crds(Kubectl(str(sandbox.kubeconfig), sandbox.programs))
         daemon = Daemon(str(sandbox.kubeconfig), NAMESPACE, folder)
         daemon.start()
         try:

@@ -11,7 +11,6 @@ import contextlib
 import http.client
 import json
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,10 @@ from typing import Any, ClassVar
 
 from kubectl_reconcile.core.annotations import ACTIONS
 from kubectl_reconcile.sandbox.controlplane import Sandbox
+from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.runtime.channel import CallError
 from kubectl_reconcile.sandbox.runtime.client import RuntimeClient
 from tests.chaos.daemon import until
-
-CRDS = Path(__file__).parents[2] / "crds"
 
 
 class MemberError(Exception):
@@ -67,13 +65,6 @@ def soon(condition: Callable[[], Any], what: str, **options: Any) -> Any:
     return until(untroubled, what, **options)
 
 
-def install(sandbox: Sandbox) -> None:
-    """Install our CRDs, and wait until the API server serves them."""
-    for words in (("apply", "--server-side"), ("wait", "--for=condition=Established", "--timeout=60s")):
-        command = [sandbox.programs / "kubectl", f"--kubeconfig={sandbox.kubeconfig}", *words, "-f", str(CRDS)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
 def unmet(cr: Mapping[str, Any], right: Mapping[str, str]) -> str:
     """Return what of a status isn't as it should be: it is of this spec, and its conditions are the *right* ones; nothing if all is so."""
     status = cr.get("status", {})
@@ -83,6 +74,15 @@ def unmet(cr: Mapping[str, Any], right: Mapping[str, str]) -> str:
     wrong = (conditions[type_] for type_, state in right.items() if conditions[type_]["status"] != state)
     told = (f"{each['type']} is {each['status']}: {each.get('reason')}: {each.get('message')}" for each in wrong)
     return next(told, "")
+
+
+def _is_emptied(folder: Path) -> bool:
+    for each in folder.iterdir():
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
+    return not any(folder.iterdir())
 
 
 class LiveResource:
@@ -187,9 +187,26 @@ class LiveResource:
             f"{', '.join(slots)} are started again",
         )  # fmt: skip
 
+    def end(self, slot: str) -> None:
+        """Have a server end at once, unless it has; return once it has ended, or ended and was started again."""
+        before = self.containers().get(slot)
+        with contextlib.suppress(SandboxError):  # it has ended before
+            self.sandbox.pods.signal(self.namespace, slot, "KILL")
+
+        def has_ended() -> bool:
+            now = self.containers().get(slot)
+            return not now or not now["runs"] or now != before
+
+        soon(has_ended, f"{slot} has ended")
+
     def answers(self, slot: str) -> bool:
         """Tell whether a server answers by itself, within a moment."""
         raise NotImplementedError
+
+    def heal(self, slot: str) -> None:
+        """Let a server go on, and reach others, unless its pod is gone meanwhile."""
+        with contextlib.suppress(SandboxError):
+            self.sandbox.pods.heal(self.namespace, slot)
 
     @contextlib.contextmanager
     def hanging(self, *slots: str) -> Iterator[None]:
@@ -201,10 +218,10 @@ class LiveResource:
             yield
         finally:
             for slot in slots:
-                self.sandbox.pods.heal(self.namespace, slot)
+                self.heal(slot)
 
     def is_alone(self, slot: str) -> bool:
-        """Tell whether a server and the others have lost one another, as they say."""
+        """Tell whether the others have lost a server, as they say; one that says nothing may be well."""
         raise NotImplementedError
 
     @contextlib.contextmanager
@@ -212,10 +229,10 @@ class LiveResource:
         """Let a server be cut off in the block, once it and the others have noticed."""
         self.sandbox.pods.partition(self.namespace, slot)
         try:
-            until(lambda: self.is_alone(slot), f"{slot} and the others have lost one another", timeout_s=90.0)
+            soon(lambda: self.is_alone(slot), f"{slot} and the others have lost one another", timeout_s=90.0)
             yield
         finally:
-            self.sandbox.pods.heal(self.namespace, slot)
+            self.heal(slot)
 
     def volume(self, slot: str) -> Path:
         """Return where the volume of a slot lies on this machine."""
@@ -224,11 +241,9 @@ class LiveResource:
         return Path(found["spec"]["hostPath"]["path"])
 
     def wipe(self, slot: str) -> None:
-        """Empty the volume of a slot, under a server that may run; see that nothing is left."""
+        """Empty the volume of a slot, under a server that may run and write meanwhile; return once nothing is left."""
         volume = self.volume(slot)
-        for each in volume.iterdir():
-            shutil.rmtree(each)
-        assert not [*volume.iterdir()], f"the volume of {slot} isn't empty"
+        soon(lambda: _is_emptied(volume), f"the volume of {slot} is empty", timeout_s=30.0)
 
     def acted(self, verb: str, since: str) -> bool:
         """Tell whether the journal has an action of this kind since a time."""

@@ -31,8 +31,7 @@ from tests.chaos.client import write
 from tests.chaos.daemon import until
 from tests.chaos.etcd.faults import FAULTS, Scene
 from tests.chaos.etcd.live import API, CLAIM, LiveCluster, Rest
-from tests.chaos.experiment import Experiment, looked_after, options
-from tests.chaos.live import MemberError
+from tests.chaos.experiment import Experiment, Fault, looked_after, options
 
 PAGE = 2000
 WRITER = """
@@ -52,23 +51,17 @@ with open("/acks/acked", "a", buffering=1) as acks:
 
 @dataclass(kw_only=True)
 class EtcdExperiment(Experiment):
-    """One run on an etcd."""
+    """One run on an etcd; *before* is how it was before the present fault."""
 
     live: LiveCluster
+    before: Rest
 
-    def run(self, count: int) -> None:
-        """Let so many faults happen; one that doesn't end as specified is the last."""
-        rest = self.live.settled()
-        for number, fault, name in self.drawn(FAULTS, count):
-            try:
-                gone = fault(Scene(live=self.live, daemon=self.daemon, dice=self.dice, before=rest))
-                after = self.live.settled()
-            except (TimeoutError, AssertionError, MemberError, RuntimeError) as error:
-                self.fault(f"{number}, {name}: {error}; {self.live.unrest()}")
-                return
-            self.compare(f"{number}, {name}", rest, after, gone)
-            self.look_for_lost_writes()
-            rest = after
+    def befall(self, fault: Fault, what: str) -> None:
+        gone = fault(Scene(live=self.live, daemon=self.daemon, dice=self.dice, before=self.before))
+        after = self.live.settled()
+        self.compare(what, self.before, after, gone)
+        self.look_for_lost_writes()
+        self.before = after
 
     def compare(self, what: str, before: Rest, after: Rest, gone: set[str]) -> None:
         """Look for members that aren't who they must be."""
@@ -133,12 +126,13 @@ def main() -> int:
         folder = Path(root)
         live, daemon = stack.enter_context(looked_after(LiveCluster, "etcd-chaos", folder, make))
         stack.callback(lambda: wanted.log and wanted.log.write_bytes(daemon.log.read_bytes()))
-        live.settled()
+        rest = live.settled()
         acks = folder / "acks"
         acks.mkdir(mode=0o777)
         acked = write(live, acks, WRITER)
-        chaos = EtcdExperiment(live=live, daemon=daemon, dice=random.Random(wanted.seed), acked=acked)
-        chaos.run(wanted.faults)
+        parts = {"live": live, "daemon": daemon, "dice": random.Random(wanted.seed), "acked": acked}
+        chaos = EtcdExperiment(**parts, before=rest)
+        chaos.run(FAULTS, wanted.faults)
         chaos.sum_up(wanted.seed, time.monotonic() - began_s)
         return 1 if chaos.lost or chaos.wrong else 0
 

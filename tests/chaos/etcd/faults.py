@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from tests.chaos.daemon import PROGRAM, until
 from tests.chaos.etcd.live import CLAIM, LiveCluster, Rest
-from tests.chaos.experiment import API_SERVER, ChaosScene
-from tests.chaos.live import MemberError
+from tests.chaos.experiment import ChaosScene
+from tests.chaos.live import MemberError, soon
 
 
 @dataclass(kw_only=True)
@@ -77,7 +77,7 @@ def two_stopped(scene: Scene) -> set[str]:
     slots = scene.some(2)
     (other,) = {*scene.slots} - {*slots}
     with scene.live.hanging(*slots):
-        until(lambda: scene.live.is_alone(other), f"{other} knows of nobody who leads")
+        soon(lambda: scene.live.knows_no_leader(other), f"{other} knows of nobody who leads")
         scene.pause(8.0)
     return set()
 
@@ -250,7 +250,7 @@ def api_server_away(scene: Scene) -> set[str]:
     """Let the API server be away for a while; half of the time a member crashes meanwhile."""
     with scene.without_api_server():
         if scene.dice.random() < 0.5:
-            scene.live.sandbox.pods.signal(scene.live.namespace, *scene.some(1), "KILL")
+            scene.live.end(*scene.some(1))
         scene.pause(3.0)
     return set()
 
@@ -260,9 +260,8 @@ def api_server_away_in_a_scaling(scene: Scene) -> set[str]:
     for wanted in (size + 1, size):
         live.change(size=wanted)
         scene.pause(1.5)
-        live.sandbox.stop(API_SERVER, grace_s=0.0)
-        scene.pause(1.5)
-        live.sandbox.start(API_SERVER)
+        with scene.without_api_server():
+            scene.pause(1.5)
         live.settled()
     return set()
 

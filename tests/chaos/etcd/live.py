@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -16,11 +17,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kubectl_reconcile.sandbox.runtime.channel import CallError
-from kubectl_reconcile_operators.etcd.situation import MEMBER
+from kubectl_reconcile_operators.etcd.children import CLIENT_PORT, METRICS_PORT
+from kubectl_reconcile_operators.etcd.situation import ASIDE, MEMBER
 from tests.chaos.live import TROUBLE, LiveResource, MemberError, soon, unmet
 
 API = "etcd.database.coreos.com/v1beta2"
 _ANSWER_S = 4.0
+_SILENCE_S = 1.0
+_HEARD = "etcd_network_peer_received_bytes_total"
+"""What a member counts of each other one."""
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
@@ -38,6 +43,11 @@ class LiveCluster(LiveResource):
 
     api, plural, container, selector = API, "etcdclusters", "etcd", "etcd_cluster"
 
+    def claims(self) -> dict[str, dict[str, Any]]:
+        """Return the volumes that members are on, without those that are kept of members that aren't wanted any more."""
+        found = super().claims().items()
+        return {slot: each for slot, each in found if ASIDE not in each["metadata"].get("annotations", {})}
+
     def data(self, slot: str) -> Path:
         """Return where the data of a slot lies on this machine."""
         return self.volume(slot) / "data" / "member"
@@ -51,12 +61,36 @@ class LiveCluster(LiveResource):
         except MemberError:
             return False
 
+    def knows_no_leader(self, slot: str) -> bool:
+        """Tell whether a member says that nobody leads.
+
+        Raises:
+            MemberError: it says nothing.
+        """
+        return not int(self.tell(slot, "/v3/maintenance/status").get("leader") or 0)
+
     def is_alone(self, slot: str) -> bool:
-        """Tell whether a member knows of nobody who leads, or doesn't even answer."""
-        try:
-            return not int(self.tell(slot, "/v3/maintenance/status").get("leader") or 0)
-        except MemberError:
-            return True
+        """Tell whether a member is silent, and none of the others has received anything from it for as long as that was asked.
+
+        One that leads is heard by all, any other by who leads, many times a second.
+
+        Raises:
+            MemberError: others say nothing.
+        """
+        id_, others = self.members()[slot]["id"], sorted({*self.containers()} - {slot})
+        before, began_s = [self._heard(other, id_) for other in others], time.monotonic()
+        is_silent = not self.answers(slot) and time.monotonic() - began_s >= _SILENCE_S
+        return is_silent and bool(others) and [self._heard(other, id_) for other in others] == before
+
+    def _heard(self, slot: str, id_: str) -> float:
+        """Return how many bytes a member has received from another one."""
+        start = f'{_HEARD}{{From="{id_}"}} '
+        return sum(
+            float(line.removeprefix(start)) for line in self._metrics(slot).splitlines() if line.startswith(start)
+        )
+
+    def _metrics(self, slot: str) -> str:
+        return self._asked(slot, METRICS_PORT, "GET", "/metrics", "", _ANSWER_S).decode()
 
     def tell(
         self, slot: str, path: str, body: Mapping[str, Any] | None = None, *, within_s: float = _ANSWER_S
@@ -66,14 +100,17 @@ class LiveCluster(LiveResource):
         Raises:
             MemberError: it doesn't, or refuses.
         """
+        return json.loads(self._asked(slot, CLIENT_PORT, "POST", path, json.dumps(body or {}), within_s))
+
+    def _asked(self, slot: str, port: int, method: str, path: str, body: str, within_s: float) -> bytes:
         found = self.containers().get(slot)
         if found is None:
             raise MemberError(f"{slot} has no container")
         connection = http.client.HTTPConnection("member", timeout=within_s)
         try:
-            connection.sock = asyncio.run(self._runtime.dial(found["ip"], 2379, 3.0))
+            connection.sock = asyncio.run(self._runtime.dial(found["ip"], port, 3.0))
             connection.sock.settimeout(within_s)
-            connection.request("POST", path, json.dumps(body or {}), {"Content-Type": "application/json"})
+            connection.request(method, path, body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             content = answer.read()
         except (OSError, CallError, http.client.HTTPException) as error:
@@ -82,7 +119,7 @@ class LiveCluster(LiveResource):
             connection.close()
         if answer.status >= 400:
             raise MemberError(f"{slot}: {answer.status} {content[:300]!r}")
-        return json.loads(content)
+        return content
 
     def told(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what whichever member can answers.

@@ -28,11 +28,11 @@ from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.images.kafka_programs import KAFKA_VERSIONS
 from kubectl_reconcile.sandbox.runtime.client import unavailable
 from tests.chaos.client import begin, run_once, write
-from tests.chaos.experiment import Experiment, looked_after, options, told
+from tests.chaos.experiment import Experiment, Fault, looked_after, options, told
 from tests.chaos.kafka.client import BULK, FILLER, PARTITIONS, READER, TOPIC, WRITER, AckedByPartition, Read
 from tests.chaos.kafka.faults import BROKERS, CONTROLLERS, FAULTS, Scene
 from tests.chaos.kafka.live import API, LiveKafka
-from tests.chaos.live import MemberError, soon
+from tests.chaos.live import soon
 
 
 @dataclass(kw_only=True)
@@ -45,18 +45,12 @@ class KafkaExperiment(Experiment):
     cluster: str
     away_s: list[float] = field(default_factory=list)
 
-    def run(self, count: int) -> None:
-        """Let so many faults happen; one that doesn't end as specified is the last."""
-        for number, fault, name in self.drawn(FAULTS, count):
-            began_s = time.monotonic()
-            try:
-                fault(Scene(live=self.live, daemon=self.daemon, dice=self.dice))
-                cluster = self.live.settled(timeout_s=900.0)
-                self.compare(f"{number}, {name}", cluster)
-            except (TimeoutError, AssertionError, MemberError, RuntimeError) as error:
-                self.fault(f"{number}, {name}: {error}; {self.live.unrest()}")
-                return
-            self.away_s += self.acked.gaps_s(began_s).values()
+    def befall(self, fault: Fault, what: str) -> None:
+        began_s = time.monotonic()
+        fault(Scene(live=self.live, daemon=self.daemon, dice=self.dice))
+        cluster = self.live.settled(timeout_s=900.0)
+        self.compare(what, cluster)
+        self.away_s += self.acked.gaps_s(began_s).values()
 
     def compare(self, what: str, cluster: str) -> None:
         """Wait until records of all partitions are acknowledged again, and read; compare what was read with all that were acknowledged."""
@@ -92,7 +86,7 @@ def make(live: LiveKafka) -> None:
     topics = [{"name": name, "partitions": PARTITIONS, "replicas": 3} for name in (TOPIC, BULK)]
     rebalance = {"throttleBytesPerSecond": 2_000_000}
     spec = {
-        "version": KAFKA_VERSIONS[-1], "brokers": BROKERS, "controllers": CONTROLLERS, "storage": {"size": "1Gi"}, "topics": topics, "rebalance": rebalance, "deletionPolicy": "Delete",
+        "version": KAFKA_VERSIONS[-1], "brokers": BROKERS, "controllers": CONTROLLERS, "storage": {"size": "1Gi"}, "topics": topics, "rebalance": rebalance,
     }  # fmt: skip
     body = {"apiVersion": API, "kind": "Kafka", "metadata": {"name": live.name}, "spec": spec}
     live.ask("POST", live.path("kafkas", api=API), body)
@@ -117,7 +111,7 @@ def main() -> int:
         begin(live, "reader", READER, acks=acks)
         parts = {"live": live, "daemon": daemon, "dice": random.Random(wanted.seed), "acked": acked}
         chaos = KafkaExperiment(**parts, read=Read(acks / "read"), cluster=cluster)
-        chaos.run(wanted.faults)
+        chaos.run(FAULTS, wanted.faults)
         chaos.read_again()
         besides = f"{len(chaos.read.disorder())} out of order, a partition without writes {told(chaos.away_s)}; "
         chaos.sum_up(wanted.seed, time.monotonic() - began_s, besides)

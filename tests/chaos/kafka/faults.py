@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.sandbox.errors import SandboxError
 from tests.chaos.client import run_once
 from tests.chaos.daemon import until
 from tests.chaos.experiment import ChaosScene
@@ -41,10 +40,6 @@ class Scene(ChaosScene):
 
     def one(self, slots: list[str]) -> str:
         return self.dice.choice(slots)
-
-    def signal(self, slot: str) -> None:
-        with contextlib.suppress(SandboxError):  # it has ended before
-            self.live.sandbox.pods.signal(self.live.namespace, slot, "KILL")
 
     def seen(self, condition: Callable[[], Any], what: str) -> None:
         """Wait until something is so, or was over before anybody looked."""
@@ -191,14 +186,14 @@ def broker_killed_while_partitions_move(scene: Scene) -> None:
     with scene.fewer():
         scene.seen(scene.moves, "partitions move")
         scene.pause(1.0)
-        scene.signal(scene.one(scene.others))
+        scene.live.end(scene.one(scene.others))
 
 
 def controller_killed_while_partitions_move(scene: Scene) -> None:
     with scene.fewer():
         scene.seen(scene.moves, "partitions move")
         scene.pause(1.0)
-        scene.signal(scene.live.controller)
+        scene.live.end(scene.live.controller)
 
 
 def topic_deleted_while_it_moves(scene: Scene) -> None:
@@ -224,7 +219,7 @@ def _killed_in_a_roll(scene: Scene, who: Callable[[], str]) -> None:
     scene.roll()
     scene.seen(lambda: len(scene.live.pods()) < BROKERS, "a broker restarts")
     scene.pause(5.0)
-    scene.signal(who())
+    scene.live.end(who())
 
 
 # --- around it ------------------------------------------------------------------------------------
@@ -274,11 +269,9 @@ _LEAVING: dict[str, Callable[[Scene], Any]] = {
     "its pod ends": _is_any_going,
     "its pod is gone": lambda scene: len(scene.live.pods()) < BROKERS,
     "the cluster is to forget it": _begun("unregister-broker"),
-    "its volume is gone": lambda scene: len(scene.live.claims()) < BROKERS,
 }
 _JOINING: dict[str, Callable[[Scene], Any]] = {
     **_MOVING,
-    "its volume is there": lambda scene: len(scene.live.claims()) == BROKERS,
     "its pod is there": lambda scene: len(scene.live.pods()) == BROKERS,
     "leaders are elected": _begun("elect-leaders"),
 }
@@ -299,7 +292,7 @@ def api_server_away(scene: Scene) -> None:
     slot = scene.one(scene.slots)
     with scene.without_api_server():
         if scene.dice.random() < 0.5:
-            scene.signal(slot)
+            scene.live.end(slot)
         scene.pause(4.0)
 
 

@@ -177,7 +177,7 @@ class LiveKafka(LiveResource):
     def _parts(self) -> str:
         pods, claims, cr = self.pods(), self.claims(), self.cr
         slots = [self.slot(number) for number in range(cr["spec"]["brokers"])]
-        if not sorted(pods) == sorted(claims) == slots:
+        if sorted(pods) != slots or {*slots} - {*claims}:  # volumes of brokers that aren't wanted stay
             return f"pods are {sorted(pods)}, volumes {sorted(claims)}"
         going = [name for some in (pods, claims) for name, each in some.items() if each["metadata"].get("deletionTimestamp")]  # fmt: skip
         return f"{going} terminate" if going else ""

@@ -31,8 +31,8 @@ from kubectl_reconcile.sandbox.images.image import ImageError
 from kubectl_reconcile.sandbox.runtime.client import unavailable
 from tests.chaos.client import write
 from tests.chaos.daemon import until
-from tests.chaos.experiment import Experiment, looked_after, options
-from tests.chaos.live import TROUBLE, MemberError, soon
+from tests.chaos.experiment import Experiment, Fault, looked_after, options
+from tests.chaos.live import TROUBLE, soon
 from tests.chaos.postgres.faults import FAULTS, Scene
 from tests.chaos.postgres.live import API, LiveDatabase
 
@@ -117,16 +117,10 @@ class PostgresExperiment(Experiment):
     watch: Watch
     system: str
 
-    def run(self, count: int) -> None:
-        """Let so many faults happen; one that doesn't end as specified is the last."""
-        for number, fault, name in self.drawn(FAULTS, count):
-            try:
-                fault(Scene(live=self.live, daemon=self.daemon, dice=self.dice))
-                self.live.settled()
-                self.compare(f"{number}, {name}")
-            except (TimeoutError, AssertionError, MemberError, RuntimeError) as error:
-                self.fault(f"{number}, {name}: {error}; {self.live.unrest()}")
-                return
+    def befall(self, fault: Fault, what: str) -> None:
+        fault(Scene(live=self.live, daemon=self.daemon, dice=self.dice))
+        self.live.settled()
+        self.compare(what)
 
     def compare(self, what: str) -> None:
         """Wait until a row is acknowledged again; compare what is stored with all that were."""
@@ -176,7 +170,7 @@ def main() -> int:
         acked, watch = write(live, acks, WRITER, password), stack.enter_context(Watch(live))
         parts = {"live": live, "daemon": daemon, "dice": random.Random(wanted.seed), "acked": acked, "watch": watch}
         chaos = PostgresExperiment(**parts, system=live.cr["status"]["systemID"])
-        chaos.run(wanted.faults)
+        chaos.run(FAULTS, wanted.faults)
         besides = f"{len(watch.seen)} split brains in {watch.looks} looks, "
         chaos.sum_up(wanted.seed, time.monotonic() - began_s, besides)
         return 1 if chaos.lost or chaos.wrong or watch.seen else 0

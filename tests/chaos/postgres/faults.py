@@ -5,14 +5,12 @@ A fault is a function that hurts the database, makes sure that this took hold, m
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_reconcile.sandbox.errors import SandboxError
 from tests.chaos.experiment import ChaosScene
-from tests.chaos.live import TROUBLE, MemberError, soon
+from tests.chaos.live import soon
 from tests.chaos.postgres.live import LiveDatabase
 
 FLOOD = "select pg_logical_emit_message(false, 'chaos', 'x'), pg_switch_wal()"
@@ -33,42 +31,12 @@ class Scene(ChaosScene):
         """Have servers end at once, unless they have ended, and wait until somebody has seen it."""
         before = {slot: self.live.pods()[slot]["metadata"]["uid"] for slot in slots}
         for slot in slots:
-            self.signal(slot)
+            self.live.end(slot)
         self.replaced(before)
-
-    def signal(self, slot: str) -> None:
-        before = self.live.containers().get(slot, {}).get("ip")
-        with contextlib.suppress(SandboxError):  # it has ended before
-            self.live.sandbox.pods.signal(self.live.namespace, slot, "KILL")
-
-        def has_ended() -> bool:
-            now = self.live.containers().get(slot, {})
-            return not now.get("runs") or now["ip"] != before
-
-        soon(has_ended, f"{slot} has ended")
-
-    def answers(self, slot: str) -> bool:
-        """Whether a server says anything."""
-        try:
-            self.live.sql(slot, "select 1", within_s=2.0)
-        except MemberError:
-            return False
-        return True
 
     def silenced(self, slot: str) -> None:
         """Make sure that a fault took hold by which nobody is answered any more."""
-        soon(lambda: not self.answers(slot), f"{slot} is silent", timeout_s=20.0)
-
-    def heal(self, slot: str) -> None:
-        with contextlib.suppress(SandboxError):  # its pod is gone meanwhile
-            self.live.sandbox.pods.heal(self.live.namespace, slot)
-
-    def receives_nothing(self, slot: str) -> bool:
-        """Whether a standby says that nobody sends it anything, or has taken over meanwhile."""
-        try:
-            return self.live.sql(slot, "select 1 from pg_stat_wal_receiver where status = 'streaming'") == []
-        except MemberError:
-            return False
+        soon(lambda: not self.live.answers(slot), f"{slot} is silent", timeout_s=20.0)
 
     def wish(self, to: str) -> None:
         """Ask for another primary; what was asked for before is forgotten first, so that the same one may be asked for again."""
@@ -117,13 +85,8 @@ def all_killed(scene: Scene) -> None:
 
 def primary_stopped(scene: Scene) -> None:
     """Stop it, until somebody wants to take over and must wait, or shorter; then it goes on."""
-    live, primary = scene.live, scene.live.primary
-    live.sandbox.pods.pause(live.namespace, primary)
-    try:
-        scene.silenced(primary)
+    with scene.live.hanging(scene.live.primary):
         scene.pause(8.0)
-    finally:
-        scene.heal(primary)
 
 
 def primary_hangs(scene: Scene) -> None:
@@ -135,15 +98,8 @@ def primary_hangs(scene: Scene) -> None:
 
 
 def primary_cut_off(scene: Scene) -> None:
-    """Cut it off until no replica receives anything from it, and for a while."""
-    live, primary, replicas = scene.live, scene.live.primary, scene.replicas
-    live.sandbox.pods.partition(live.namespace, primary)
-    try:
-        scene.silenced(primary)
-        soon(lambda: all(map(scene.receives_nothing, replicas)), f"nobody receives anything from {primary}")
+    with scene.live.cut_off(scene.live.primary):
         scene.pause(5.0)
-    finally:
-        scene.heal(primary)
 
 
 def primary_network_dead(scene: Scene) -> None:
@@ -155,16 +111,8 @@ def primary_network_dead(scene: Scene) -> None:
 
 
 def replica_cut_off(scene: Scene) -> None:
-    """Cut it off until the primary sends it nothing, and for a while."""
-    live, primary, slot = scene.live, scene.live.primary, scene.dice.choice(scene.replicas)
-    sent = f"select 1 from pg_stat_replication where application_name = '{slot}'"  # noqa: S608 - a name of ours
-    live.sandbox.pods.partition(live.namespace, slot)
-    try:
-        scene.silenced(slot)
-        soon(lambda: live.sql(primary, sent) == [], f"{primary} sends {slot} nothing")
+    with scene.live.cut_off(scene.dice.choice(scene.replicas)):
         scene.pause(5.0)
-    finally:
-        scene.heal(slot)
 
 
 # --- by hand --------------------------------------------------------------------------------------
@@ -183,6 +131,22 @@ def primary_volume_lost(scene: Scene) -> None:
     scene.another_primary(primary)
 
 
+def primary_volume_emptied(scene: Scene) -> None:
+    """Empty its volume under it, and end it: on what comes back empty nobody begins another database, and a replica takes over."""
+    live, primary = scene.live, scene.live.primary
+    live.wipe(primary)
+    live.end(primary)
+    scene.another_primary(primary)
+
+
+def replica_volume_emptied(scene: Scene) -> None:
+    slot = scene.dice.choice(scene.replicas)
+    uid = scene.live.pods()[slot]["metadata"]["uid"]
+    scene.live.wipe(slot)
+    scene.live.end(slot)
+    scene.replaced({slot: uid})
+
+
 def replica_volume_lost(scene: Scene) -> None:
     scene.lose_volume(scene.dice.choice(scene.replicas))
 
@@ -198,11 +162,8 @@ def replica_away_until_its_log_is_thrown_away(scene: Scene) -> None:
         live.sql(primary, "checkpoint", within_s=60.0)
         return live.sql(primary, status) in ([], ["lost"])
 
-    live.sandbox.pods.pause(live.namespace, slot)
-    try:
+    with live.hanging(slot):
         soon(is_thrown_away, f"what {slot} needs is thrown away")
-    finally:
-        live.sandbox.pods.heal(live.namespace, slot)
     soon(lambda: slot not in live.pods(), f"{slot} gives way to another one")
 
 
@@ -219,7 +180,7 @@ def primary_killed_in_a_switchover(scene: Scene) -> None:
     soon(lambda: is_begun(scene.live.cr["status"]), f"it is noted that {to} is to take over")
     scene.pause(1.0)
     for slot in scene.dice.sample(sorted(scene.live.pods()), 1):
-        scene.signal(slot)
+        scene.live.end(slot)
 
 
 def two_primaries_lost_in_a_row(scene: Scene) -> None:
@@ -241,7 +202,7 @@ def primary_lost_in_a_scale_in(scene: Scene) -> None:
         lambda: len([each for each in live.pods().values() if "deletionTimestamp" not in each["metadata"]]) < count,
         "one is to go",
     )
-    scene.signal(live.primary)
+    scene.live.end(live.primary)
     live.settled()
     live.change(replicas=count)
 
@@ -250,7 +211,7 @@ def primary_killed_while_a_password_is_rotated(scene: Scene) -> None:
     live = scene.live
     before = live.ask("GET", live.path("secrets", "db-user-other"))["metadata"]["uid"]
     live.ask("DELETE", live.path("secrets", "db-user-other"))
-    scene.signal(live.primary)
+    scene.live.end(live.primary)
 
     def is_another() -> bool:
         return live.ask("GET", live.path("secrets", "db-user-other")).get("metadata", {}).get("uid") not in {before, None}  # fmt: skip
@@ -321,19 +282,9 @@ def api_server_away(scene: Scene) -> None:
     """Let the API server be away for a while; half of the time a server ends meanwhile."""
     primary = scene.live.primary
     with scene.without_api_server():
-        is_away(scene)
         if scene.dice.random() < 0.5:
-            scene.signal(primary)
+            scene.live.end(primary)
         scene.pause(3.0)
-
-
-def is_away(scene: Scene) -> None:
-    """Make sure that the API server answers nobody."""
-    try:
-        scene.live.ask("GET", "/version")
-    except TROUBLE:
-        return
-    raise AssertionError("the API server answers though it is to be away")
 
 
 # How much of each there is, in parts.
@@ -350,6 +301,8 @@ FAULTS: dict[Callable[[Scene], None], int] = {
     primary_pod_deleted: 5,
     primary_volume_lost: 8,
     replica_volume_lost: 4,
+    primary_volume_emptied: 5,
+    replica_volume_emptied: 3,
     replica_away_until_its_log_is_thrown_away: 2,
     switchover: 6,
     primary_killed_in_a_switchover: 6,

@@ -16,6 +16,8 @@ from tests.chaos.live import TROUBLE, LiveResource, MemberError, SocketStream, s
 API = "example.com/v1alpha1"
 ROLE = "example.com/role"
 _SLOT = re.compile(r"db-\d+")
+_RECEIVING = "select 1 from pg_stat_wal_receiver where status = 'streaming'"
+_SENDING = "select 1 from pg_stat_replication where application_name = '{}'"
 _ANSWER_S = 4.0
 _ALL_ANSWER_S = 30.0
 
@@ -98,6 +100,26 @@ class LiveDatabase(LiveResource):
                 if said == "false":
                     found[each["ip"]] = slot
         return found
+
+    def answers(self, slot: str) -> bool:
+        """Tell whether a server answers by itself, within a moment."""
+        try:
+            return self.sql(slot, "select 1", within_s=2.0) == ["1"]
+        except MemberError:
+            return False
+
+    def is_alone(self, slot: str) -> bool:
+        """Tell whether an instance is silent, and the others say that they hear nothing of it: standbys that receive nothing, or the primary that sends it nothing.
+
+        Raises:
+            MemberError: others say nothing.
+        """
+        primary = self.primary
+        if slot == primary:
+            heard = [self.sql(other, _RECEIVING) for other in sorted({*self.pods()} - {slot})]
+        else:
+            heard = [self.sql(primary, _SENDING.format(slot))]
+        return bool(heard) and not any(heard) and not self.answers(slot)
 
     def rows(self) -> set[int]:
         """Return all that is stored."""

@@ -207,7 +207,9 @@ def test_members_that_were_removed_by_hand_take_an_approval():
     world.run()
     world.settle()
     assert world.taken[0].startswith("accept")
-    assert [each["name"] for each in world.cr["status"]["voters"]] == ["db-0", "db-1", "db-2"]
+    assert [each["name"] for each in world.cr["status"]["voters"]] == ["db-0", "db-3", "db-4"]
+    assert world.aside("db-1")
+    assert world.aside("db-2")
 
 
 def test_who_was_killed_while_removing_a_member_goes_on_with_those_that_are_left():

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.core.module.call import check_purity
 from kubectl_reconcile.core.module.specs import SpecError
+from kubectl_reconcile_operators.etcd.situation import SURPLUS
 from tests.operators.etcd.world import World, condition, formed, joins, slot_of, tag
 
 
-def leaves(slot, *, volume=True):
-    return [f"remove {slot}", f"delete {slot}", *[f"delete volume {slot}"] * volume]
+def leaves(slot):
+    return [f"remove {slot}", f"delete {slot}", "put aside"]
 
 
 def test_a_seed_comes_first_and_then_one_learner_after_the_other():
@@ -60,6 +61,59 @@ def test_the_leader_stays_when_others_can_go():
     world.settle()
     assert world.taken == [*leaves("db-3"), *leaves("db-2")]
     assert sorted(world.pods) == ["db-0", "db-1", "db-4"]
+
+
+def test_volumes_of_members_that_are_not_wanted_any_more_are_kept_and_nobody_starts_on_them():
+    world = formed(5)
+    held = {slot_of(each): each["id"] for each in world.members}
+    world.cr["spec"]["size"] = 3
+    outcome = world.settle()
+    assert {slot: world.aside(slot) for slot in ("db-3", "db-4")} == {slot: held[slot] for slot in ("db-3", "db-4")}
+    assert world.cr["status"]["keptVolumes"] == [{"claim": "db-3-data"}, {"claim": "db-4-data"}]
+    assert (condition(outcome, "Ready").status, world.held) == ("True", [])
+    world.cr["spec"]["size"] = 5
+    assert condition(world.settle(), "Ready").status == "True"
+    assert sorted(world.pods) == ["db-0", "db-1", "db-2", "db-5", "db-6"]
+
+
+def test_volumes_of_members_that_are_not_wanted_any_more_go_once_somebody_has_approved():
+    world = formed(3, deletionPolicy="Delete")
+    world.cr["spec"]["size"] = 1
+    outcome = world.settle()
+    assert condition(outcome, "Ready").reason == "AwaitsApproval"
+    assert condition(outcome, "Ready").message == (
+        "delete the volume of db-1, which is no member any more (.spec.deletionPolicy is Delete)"
+    )
+    assert all(world.aside(slot) for slot in ("db-1", "db-2"))
+    world.approve()
+    outcome = world.settle()
+    assert world.taken[-2:] == ["end-volume db-1", "delete volume db-1"]
+    assert "the volume of db-2" in condition(outcome, "Ready").message
+    world.cr["spec"]["deletionPolicy"] = "Retain"
+    assert condition(world.settle(), "Ready").status == "True"
+    assert world.aside("db-2")
+
+
+def test_an_approval_is_of_the_very_volume_that_was_shown():
+    world = formed(3, deletionPolicy="Delete")
+    world.cr["spec"]["size"] = 1
+    world.settle()
+    world.approve()
+    world.objects["PersistentVolumeClaim", "db-1-data"]["metadata"]["uid"] = "another"
+    world.settle()
+    assert ("PersistentVolumeClaim", "db-1-data") in world.objects
+
+
+def test_the_volume_of_a_member_that_is_to_stay_after_all_is_as_any_other():
+    world = formed(5)
+    world.cr["spec"]["size"] = 3
+    world.act = lambda _: None  # the removal is refused, or somebody is killed before it
+    world.step()
+    claim = world.objects["PersistentVolumeClaim", "db-4-data"]
+    assert SURPLUS in claim["metadata"]["annotations"]
+    world.cr["spec"]["size"] = 5
+    world.settle()
+    assert SURPLUS not in claim["metadata"]["annotations"]
 
 
 def test_a_pod_of_a_member_that_was_removed_stays_away_while_nobody_answers():
@@ -257,7 +311,8 @@ def test_a_pod_that_is_no_member_goes_and_a_member_without_its_pod_gets_it():
     world.members.remove(gone)  # by hand, with etcdctl
     world.run()
     world.settle()
-    assert world.taken == ["delete db-2", "delete volume db-2", *joins("db-2")]
+    assert world.taken == ["delete db-2", "put aside", *joins("db-3")]
+    assert world.aside("db-2") == gone["id"]  # whoever removes a member by hand deletes its data by hand, too
 
 
 def test_a_stranger_among_the_members_is_removed_by_people_alone():

@@ -296,7 +296,8 @@ class World:
             slot = name.removesuffix("-data")
             assert slot not in {slot_of(each) for each in self.members}, f"the data of member {slot} is deleted"
             assert slot not in self.pods, f"the volume of {slot} is in use"
-            assert not self.aside(slot), f"the volume of {slot} was put aside, and goes"
+            is_given_up = f"end-volume {slot}" in self.taken
+            assert is_given_up or not self.aside(slot), f"the volume of {slot} was put aside, and goes"
             self.objects.pop((kind, name))
             return f"delete volume {slot}"
         if kind == "EtcdBackup":
@@ -322,7 +323,7 @@ class World:
 
     def act(self, action):
         given, had = action.parameters, self.has_majority
-        if action.verb in {"recover", "replace", "make-room", "accept"}:
+        if action.verb in {"recover", "replace", "make-room", "accept", "end-volume"}:
             assert not had or action.verb != "recover", "one member is let go on alone while there is a majority"
             self.decided = given.get("member", "")
             return

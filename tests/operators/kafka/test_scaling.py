@@ -116,12 +116,22 @@ def test_the_throttle_goes_while_what_the_cluster_refuses_is_tried_again():
     assert held(world) == [6, 6, 6, 6]
 
 
-def test_a_broker_goes_once_it_is_empty():
+def test_a_broker_goes_once_it_is_empty_and_its_volume_once_somebody_has_approved():
     world = a_world(*[[0, 1, 3], [1, 2, 3], [2, 0, 3], [3, 2, 1]], brokers=4, deletionPolicy="Delete")
     world.change(brokers=3)
     world.settle()
     took = [each for each in verbs(world) if each != "elect-leaders"]
-    assert took == ["move-partitions", "take-throttle-off", "delete kf-3", "unregister-broker-kf-3", "delete volume 3"]
+    assert took == ["move-partitions", "take-throttle-off", "delete kf-3", "unregister-broker-kf-3"]
+    outcome = world.settle()
+    assert condition(outcome, "Ready").reason == "AwaitsApproval"
+    assert condition(outcome, "Ready").message == (
+        "delete the volume of kf-3, which is no broker any more (.spec.deletionPolicy is Delete)"
+    )
+    (asked,) = outcome.actions
+    world.approve(asked.key)
+    outcome = world.settle()
+    assert verbs(world) == [asked.key, "delete volume 3"]
+    assert condition(outcome, "Ready").status == "True"
     assert held(world) == [4, 4, 4]
 
 

@@ -341,7 +341,7 @@ class World:
 
     def act_on_brokers(self, verb, given):
         match verb:
-            case "allow-restart" | "allow-moves":
+            case "allow-restart" | "allow-moves" | "end-volume":
                 pass
             case "move-partitions":
                 self.move(given)

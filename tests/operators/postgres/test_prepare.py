@@ -8,12 +8,13 @@ import pytest
 
 from kubectl_reconcile.module_api import Context
 from kubectl_reconcile_operators.postgres.children import Begin, new_pod
+from kubectl_reconcile_operators.postgres.situation import CANT_REWIND, HOLDS_NOTHING
 from kubectl_reconcile_operators.postgres.spec import database_spec
 from tests.operators.postgres.world import World
 from tests.talking import talking
 from tests.waiting import eventually
 
-CANT, EMPTY, OTHER, NOBODY = 5, 3, 4, 6
+CANT, OTHER, NOBODY = CANT_REWIND, 4, 6
 COPIES = """#!/bin/sh
 for each; do case $each in --pgdata=*) folder=${each#--pgdata=};; esac; done
 mkdir -p "$folder/pg_replslot/theirs"; echo 17 > "$folder/PG_VERSION"; echo "primary_slot_name = 'theirs'" > "$folder/postgresql.auto.conf"
@@ -52,7 +53,7 @@ class Volume:
         (container,) = pod["spec"]["initContainers"]
         own = {each["name"]: each["value"] for each in container["env"] if "value" in each}
         paths = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "PGDATA": str(self.data), "CALLS": str(self.calls)}
-        secrets = {"PASSWORD": "a-secret", "PGPASSWORD": "a-secret"}
+        secrets = {"PASSWORD": "a-secret", "PGPASSWORD": "a-secret", "SYSTEM": ""}
         done = subprocess.run(
             container["command"],
             env={**own, **secrets, **paths, **environ},
@@ -95,6 +96,12 @@ def test_a_database_whose_making_was_killed_is_no_data(volume):
     assert not volume.data.exists()
     assert volume.prepare(Begin.INITDB) == 0
     assert not volume.stands_by
+
+
+def test_no_database_is_made_where_one_has_begun_before(volume):
+    assert volume.prepare(Begin.INITDB, SYSTEM="7000") == HOLDS_NOTHING
+    assert not volume.data.exists()
+    assert volume.hold().prepare(Begin.INITDB, SYSTEM="7000") == 0
 
 
 @pytest.mark.parametrize("begin", [Begin.REPLICA, Begin.REWIND])
@@ -141,7 +148,9 @@ def test_a_rewind_without_anybody_to_ask_leaves_the_folder_as_it_was(volume):
     assert volume.prepare(Begin.REPLICA) == 0
 
 
-@pytest.mark.parametrize(("held", "ends"), [("", EMPTY), ("16", OTHER)], ids=["nothing", "another major version"])
+@pytest.mark.parametrize(
+    ("held", "ends"), [("", HOLDS_NOTHING), ("16", OTHER)], ids=["nothing", "another major version"]
+)
 def test_what_a_volume_does_not_hold_is_not_started(volume, held, ends):
     if held:
         volume.hold(held)
@@ -181,7 +190,7 @@ def test_whoever_follows_logs_in_with_the_password_that_the_secret_has_now(tmp_p
     program.parent.mkdir()
     program.write_text(SERVES)
     program.chmod(0o755)
-    (tmp_path / "bin/sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.05\n")
+    (tmp_path / "bin/sleep").write_text('#!/bin/sh\necho >> "$CALLS.looks"\nexec /bin/sleep 0.05\n')
     (tmp_path / "bin/sleep").chmod(0o755)
     passes = tmp_path / "passes"
     environ = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "CALLS": str(calls), "PGPASSFILE": str(passes)}
@@ -193,6 +202,9 @@ def test_whoever_follows_logs_in_with_the_password_that_the_secret_has_now(tmp_p
             secret.write_text(password)
             eventually(lambda line=line: passes.exists() and passes.read_text() == line, "the password is taken")
             assert passes.stat().st_mode & 0o777 == 0o600
+        was, looks = passes.stat().st_ino, (tmp_path / "calls.looks").stat().st_size
+        eventually(lambda: (tmp_path / "calls.looks").stat().st_size > looks + 3, "it has looked again")
+        assert passes.stat().st_ino == was  # it is written where the password has changed alone
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
     assert calls.read_text().split() == ["begun", "ended"]

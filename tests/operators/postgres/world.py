@@ -60,6 +60,7 @@ class World:
         self.new = itertools.count(1)
         self.others = []
         self.tells_end = False
+        self.systems = set()
 
     # --- what is there ------------------------------------------------------------------------------
 
@@ -130,15 +131,23 @@ class World:
             self.receive(name)
         return len({*following} & {*names}) >= least
 
+    def empty(self, *slots):
+        """Let volumes come back empty, and what runs on them begin again in the same pods: their node lost all it had."""
+        for slot in slots:
+            self.disks.pop(uid_of(self.claim(slot)))
+            self.running.pop(uid_of(self.pods[slot]), None)
+            del self.pods[slot]["status"]
+        self.run()
+
     def begin(self, name, pod):
         return lacked_room(pod, self.now) if name in self.full else self.start(name, pod)
 
     def start(self, name, pod):
-        told = {each["name"]: each.get("value", "") for each in pod["spec"]["initContainers"][0]["env"]}
+        told = given(pod)
         disk, primary = uid_of(self.claim(name)), self.primary
         if "db-superuser" not in self.secrets:
             return False
-        if disk not in self.disks and not self.filled(name, disk, told, primary):
+        if disk not in self.disks and not self.filled(name, pod, disk, told, primary):
             return False
         if told["BEGIN"] == "rewind" and not self.rewound(name, pod, disk, primary):
             return False
@@ -167,10 +176,12 @@ class World:
         }
         return True
 
-    def filled(self, name, disk, told, primary):
-        if told["BEGIN"] == "initdb":
+    def filled(self, name, pod, disk, told, primary):
+        if told["BEGIN"] == "initdb" and not told["SYSTEM"]:
             return self.begun(name, disk)
-        return told["BEGIN"] in {"replica", "rewind"} and self.copied(name, disk, told, primary)
+        if told["BEGIN"] in {"initdb", "primary"}:
+            return ended(pod, 3)
+        return self.copied(name, disk, told, primary)
 
     def rewound(self, name, pod, disk, primary):
         """Take from a disk what the primary hasn't got, as pg_rewind does it, unless that isn't to be."""
@@ -193,7 +204,8 @@ class World:
         own = {"password": self.secrets["db-superuser"]}
         empty = {"roles": {}, "databases": {}, "slots": set(), "rows": [], "marks": [], "timeline": 1, "forks": {}}
         empty |= {"checkpointed": 1, "half": False}
-        self.disks[disk] = {"system": "7000", **empty, **own}
+        self.disks[disk] = {"system": "7000" if not self.systems else "7001", **empty, **own}
+        self.systems.add(self.disks[disk]["system"])
         return True
 
     def copied(self, name, disk, told, primary):
@@ -467,6 +479,23 @@ class World:
             if before == (len(self.taken), self.facts(), self.cr["status"], self.objects):
                 return outcome
         raise AssertionError(f"it never settles: {self.taken[-20:]}")
+
+
+def given(pod):
+    """The environment of the container that makes a data directory ready, as its node resolves it."""
+    noted = pod["metadata"].get("annotations") or {}
+    names = {"metadata.annotations['example.com/system-identifier']": "example.com/system-identifier"}
+    env = pod["spec"]["initContainers"][0]["env"]
+    fields = {
+        each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"]
+        for each in env
+        if "fieldRef" in each.get("valueFrom", {})
+    }
+    return (
+        {each["name"]: each.get("value", "") for each in env}
+        | {"SYSTEM": ""}
+        | {name: noted.get(names[path], "") for name, path in fields.items()}
+    )
 
 
 def waits_for(setting):

@@ -45,7 +45,7 @@ class Kf:
 
     def manifest(self, **spec):
         """The Kafka as it was applied last, but for what is given here."""
-        whole = {"version": VERSION, "storage": {"size": "1Gi"}, "deletionPolicy": "Delete", **self.spec, **spec}
+        whole = {"version": VERSION, "storage": {"size": "1Gi"}, **self.spec, **spec}
         return {"apiVersion": "kafka.example.com/v1alpha1", "kind": "Kafka", "metadata": {"name": "kf"}, "spec": whole}
 
     def apply(self, **spec):
