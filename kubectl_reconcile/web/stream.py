@@ -40,7 +40,7 @@ _TOGETHER_S = 0.1
 """How long changes are gathered before they are sent."""
 
 
-class Stream(Struct, eq=False):
+class OpenStream(Struct, eq=False):
     """A stream that somebody of that *name* has, until it *is over*."""
 
     name: str
@@ -59,7 +59,7 @@ class Streams:
     """The streams that are open, of which there may be *most*, so many of one person, and of all ServiceAccounts of a namespace."""
 
     most: int = _MOST
-    open: list[Stream] = field(default_factory=list)
+    open: list[OpenStream] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Send what changes until the browser goes.
@@ -91,7 +91,7 @@ class Streams:
             return await _stream(request, who, stream, _Watched(session.client, resource, live))
 
     @contextmanager
-    def _one_of(self, who: Asker) -> Iterator[Stream]:
+    def _one_of(self, who: Asker) -> Iterator[OpenStream]:
         of_one = sum(each.name == who.name for each in self.open)
         held = Counter(tenant_of(each.name) for each in self.open)
         if of_one >= _MOST_OF_ONE:
@@ -102,7 +102,7 @@ class Streams:
             )
         if len(self.open) >= self.most:
             self._make_way(gives_way(held, tenant_of(who.name)))
-        stream = Stream(who.name)
+        stream = OpenStream(who.name)
         self.open.append(stream)
         try:
             yield stream
@@ -151,7 +151,7 @@ class _Watched:
 
 
 async def _stream(
-    request: web.Request, who: Asker, stream: Stream, watched: _Watched | None = None
+    request: web.Request, who: Asker, stream: OpenStream, watched: _Watched | None = None
 ) -> web.StreamResponse:
     """Answer with what changes, until the browser goes or the *stream* ends."""
     answer = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})

@@ -213,7 +213,7 @@ async def test_who_is_signed_out_after_half_a_day_is_told_nothing_more():
 async def test_accounts_of_a_namespace_leave_pages_to_others(monkeypatch):
     monkeypatch.setattr(streams, "_MOST_OF_TENANT", 1)
     opened = streams.Streams()
-    opened.open.append(streams.Stream("system:serviceaccount:shop:a"))
+    opened.open.append(streams.OpenStream("system:serviceaccount:shop:a"))
     monkeypatch.setattr(streams, "asker", lambda: Asker(None, None, None, "system:serviceaccount:shop:b"))
     with pytest.raises(streams.Refused, match="1 open pages"):
         await opened.answer(None)
