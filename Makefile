@@ -18,7 +18,7 @@ ORDERED = $(if $(filter-out random,$(ORDER)),echo "ORDER=$(ORDER): the only choi
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -140,6 +140,9 @@ bench-page: $(READY) ## Measure the page with N Syncs (10000) in headless Chromi
 
 bench-fairness: sandbox ## Measure how the first sync of N objects (20000) delays the drift of another Sync
 	@$(BIN)/python -m benchmarks.fairness $(or $(N),20000)
+
+abuse: sandbox render ## Abuse everything from one namespace for MINUTES (10), beside three quiet teams: nobody waits for it, nothing is lost
+	@$(BIN)/python -m benchmarks.abuse $(or $(MINUTES),10)
 
 scale: sandbox ## How a daemon's cost grows with Syncs, objects and repositories (half an hour; ARGS="--large 1000x4x1")
 	@$(BIN)/python -m benchmarks.scale $(ARGS)

@@ -81,15 +81,14 @@ class RequestSlots:
             if not slot.begins.done():
                 async with asyncio.timeout(WAIT_S):
                     await slot.begins
-        except TimeoutError:
+        except BaseException as error:
             self._waiting.withdraw(waiting)
+            if not slot.begins.cancelled():  # its turn came in this very moment
+                self._give_back(slot)
+            if not isinstance(error, TimeoutError):
+                raise
             hint = "wait until the earlier requests are answered, and try again"
             raise Refused(503, "too many requests are running", hint) from None
-        except asyncio.CancelledError:
-            self._waiting.withdraw(waiting)
-            if not slot.begins.cancelled():
-                self._give_back(slot)
-            raise
         return slot
 
     def _may(self, tenant: str) -> bool:

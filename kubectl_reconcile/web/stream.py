@@ -4,6 +4,8 @@ An open page of an object has another stream besides, by a watch of that object 
 
 A browser that comes back says which event it saw last, and is sent what it has missed; where that isn't known any more, it is told to
 look again. What happens in quick succession is sent as one event. Nobody is asked anything while nothing changes.
+
+Streams are a person's for as long as they like, so where there are no more, one of those ends who have most (``core.fair.giving_way``).
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from msgspec import Struct
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.core.fair.giving_way import gives_way
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.engine.api import access_reviews
@@ -36,12 +40,26 @@ _TOGETHER_S = 0.1
 """How long changes are gathered before they are sent."""
 
 
+class OpenStream(Struct, eq=False):
+    """A stream that somebody of that *name* has, until it *is over*."""
+
+    name: str
+    is_over: bool = False
+    patience: asyncio.Timeout | None = None
+
+    def end(self) -> None:
+        """Have it end, whatever it waits for."""
+        self.is_over = True
+        if self.patience is not None:
+            self.patience.reschedule(asyncio.get_running_loop().time())
+
+
 @dataclass(slots=True)
 class Streams:
     """The streams that are open, of which there may be *most*, so many of one person, and of all ServiceAccounts of a namespace."""
 
     most: int = _MOST
-    open: Counter[str] = field(default_factory=Counter)
+    open: list[OpenStream] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Send what changes until the browser goes.
@@ -51,9 +69,9 @@ class Streams:
             ApiError: the Syncs can't be listed.
         """
         who = asker()
-        with self._one_of(who):
+        with self._one_of(who) as stream:
             await who.fleet.rows()
-            return await _stream(request, who)
+            return await _stream(request, who, stream)
 
     async def of_object(self, request: web.Request, session: Session, live: Manifest) -> web.StreamResponse:
         """Say whenever an object changes until the browser goes.
@@ -69,25 +87,40 @@ class Streams:
         right = Right(gvk.group, resource.plural, "watch", live["metadata"]["name"])
         if not await access_reviews.may(session.client, live["metadata"].get("namespace", ""), right):
             raise Refused(403, f"you may not watch {ObjectRef.of(live)}")
-        with self._one_of(who):
-            return await _stream(request, who, _Watched(session.client, resource, live))
+        with self._one_of(who) as stream:
+            return await _stream(request, who, stream, _Watched(session.client, resource, live))
 
     @contextmanager
-    def _one_of(self, who: Asker) -> Iterator[None]:
-        if self.open.total() >= self.most:
-            raise Refused(503, f"{self.most} pages are already open", "close some")
-        if self.open[who.name] >= _MOST_OF_ONE:
+    def _one_of(self, who: Asker) -> Iterator[OpenStream]:
+        of_one = sum(each.name == who.name for each in self.open)
+        held = Counter(tenant_of(each.name) for each in self.open)
+        if of_one >= _MOST_OF_ONE:
             raise Refused(503, f"you already have {_MOST_OF_ONE} open pages", "close some")
-        if sum(count for name, count in self.open.items() if tenant_of(name) == tenant_of(who.name)) >= _MOST_OF_TENANT:
+        if held[tenant_of(who.name)] >= _MOST_OF_TENANT:
             raise Refused(
                 503, f"the accounts of your namespace already have {_MOST_OF_TENANT} open pages", "close some"
             )
-        self.open[who.name] += 1
+        if len(self.open) >= self.most:
+            self._make_way(gives_way(held, tenant_of(who.name)))
+        stream = OpenStream(who.name)
+        self.open.append(stream)
         try:
-            yield
+            yield stream
         finally:
-            self.open[who.name] -= 1
-            self.open += Counter()  # forgets who has none
+            if not stream.is_over:
+                self.open.remove(stream)
+
+    def _make_way(self, tenant: str | None) -> None:
+        """Have the stream of a *tenant* end that is the oldest.
+
+        Raises:
+            Refused: no tenant has to.
+        """
+        if tenant is None:
+            raise Refused(503, f"{self.most} pages are already open", "close some")
+        oldest = next(each for each in self.open if tenant_of(each.name) == tenant)
+        self.open.remove(oldest)
+        oldest.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +150,17 @@ class _Watched:
                         await answer.write(b"data: %s\n\n" % as_json({"type": kind}).encode())
 
 
-async def _stream(request: web.Request, who: Asker, watched: _Watched | None = None) -> web.StreamResponse:
-    """Answer with what changes, until the browser goes."""
+async def _stream(
+    request: web.Request, who: Asker, stream: OpenStream, watched: _Watched | None = None
+) -> web.StreamResponse:
+    """Answer with what changes, until the browser goes or the *stream* ends."""
     answer = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     with suppress(
-        ConnectionResetError, ApiError
+        ConnectionResetError, ApiError, TimeoutError
     ):  # the browser has gone, or asks again, and is told then what is wrong
-        await answer.prepare(request)
-        await (watched.send(answer, who) if watched else _send(request, answer, who))
+        async with asyncio.timeout(0 if stream.is_over else None) as stream.patience:
+            await answer.prepare(request)
+            await (watched.send(answer, who) if watched else _send(request, answer, who))
     return answer
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from kubectl_reconcile.sandbox.gitserver import ServedRepository
 from tests.e2e.followed import Followed
@@ -49,7 +50,7 @@ def rule(group, resource, verbs=ALL, **more):
     return group, resource, verbs, more
 
 
-def account(namespace, name="kubectl-reconcile"):
+def account(namespace: str, name: str = "kubectl-reconcile") -> dict[str, str]:
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
@@ -67,7 +68,7 @@ def owner_of_all(name, who):
     )
 
 
-def manifest(api_version, kind, name, namespace="", **content):
+def manifest(api_version: str, kind: str, name: str, namespace: str = "", **content: Any) -> dict[str, Any]:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
 

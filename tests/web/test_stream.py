@@ -213,7 +213,7 @@ async def test_who_is_signed_out_after_half_a_day_is_told_nothing_more():
 async def test_accounts_of_a_namespace_leave_pages_to_others(monkeypatch):
     monkeypatch.setattr(streams, "_MOST_OF_TENANT", 1)
     opened = streams.Streams()
-    opened.open["system:serviceaccount:shop:a"] = 1
+    opened.open.append(streams.OpenStream("system:serviceaccount:shop:a"))
     monkeypatch.setattr(streams, "asker", lambda: Asker(None, None, None, "system:serviceaccount:shop:b"))
     with pytest.raises(streams.Refused, match="1 open pages"):
         await opened.answer(None)
@@ -229,3 +229,25 @@ async def test_so_many_pages_may_be_open_and_no_more(page, monkeypatch):
     opened = streams.Streams(most=0)
     with pytest.raises(streams.Refused, match="0 pages"):
         await opened.answer(None)
+
+
+async def test_two_who_have_all_streams_give_way_to_a_third(page, monkeypatch):
+    feed = page.door.owner.fleet
+    opened = streams.Streams(most=4)
+
+    async def ask(name):
+        monkeypatch.setattr(streams, "asker", lambda: Asker(None, feed, None, name))
+        task = asyncio.create_task(opened.answer(make_mocked_request("GET", "/api/v1/stream")))
+        count = len(opened.open)
+        await until(lambda: task.done() or len(opened.open) > count or len(opened.open) == 4, "the stream is open")
+        return task
+
+    first, *others = [await ask(name) for name in ("mallory", "mallory", "mallet", "mallet")]
+    third = await ask("carol")
+    await asyncio.wait_for(first, 30)
+    assert [each.name for each in opened.open] == ["mallory", "mallet", "mallet", "carol"]
+    for task in (*others, third):
+        assert not task.done()
+        task.cancel()
+    await asyncio.gather(*others, third, return_exceptions=True)
+    assert not opened.open

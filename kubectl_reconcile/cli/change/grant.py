@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import click
@@ -57,6 +58,7 @@ class GrantOptions(Struct, frozen=True):
     out: Terminal
     err: Terminal
     everyone: bool = False
+    plan_hash: str = ""
 
 
 def grant(
@@ -68,6 +70,7 @@ def grant(
     missing: bool,
     write: bool,
     yes: bool,
+    plan_hash: str | None,
     service_account: str | None,
     daemon: str,
     output: str | None,
@@ -80,8 +83,10 @@ def grant(
         raise click.UsageError("-f and --repo need --name: the Sync whose account gets the rights")
     if service_account and origin.is_sync:
         raise click.UsageError("--service-account needs -f or --repo; a Sync names its own account")
-    if yes and not write:
-        raise click.UsageError("--yes needs --apply")
+    if (yes or plan_hash is not None) and not write:
+        raise click.UsageError(f"{'--yes' if yes else '--plan-hash'} needs --apply")
+    if plan_hash is not None and not re.fullmatch(r"[0-9a-f]{16}", plan_hash):
+        raise click.UsageError("grant prints the hash for --plan-hash after the rights")
     try:
         account = Account.parse(daemon)
     except ValueError as error:
@@ -89,7 +94,7 @@ def grant(
     with readable(origin) as source:
         options = GrantOptions(
             source, frozenset(map(Sensitive, allow)), missing, write, yes, service_account or "", account,
-            output or ("summary" if write else "yaml"), *terminals(color), everyone,
+            output or ("summary" if write else "yaml"), *terminals(color), everyone, plan_hash or "",
         )  # fmt: skip
         return run(connection, functools.partial(_grant, options=options))
 
@@ -107,6 +112,10 @@ class _Grant(Struct, frozen=True):
     def account(self) -> str:
         return f"ServiceAccount {Account.of(self.target.sync)}"
 
+    def shown(self, options: GrantOptions) -> list[GrantStep]:
+        """Return the steps that a person is shown."""
+        return [step for step in self.steps if not (options.missing and step.op is Op.UNCHANGED)]
+
     @property
     def pending(self) -> list[GrantStep]:
         return [step for step in self.steps if step.op is not Op.UNCHANGED]
@@ -123,6 +132,9 @@ async def _grant(session: Session, *, options: GrantOptions) -> int:
     else:
         for each in grants:
             status = max(status, _printed(each, options))
+        if any(each.pending for each in grants):
+            text = f"# to give just this: the same command with --apply --plan-hash {_hash_of(grants, options)}"
+            (options.err if options.output == "summary" else options.out).write([line(text, Tone.ASIDE)])
     wrong = any(errors_among(each.found.problems) for each in grants)
     return max(status, ExitStatus.SOURCE if wrong else ExitStatus.OK)
 
@@ -271,7 +283,7 @@ async def _may_act(session: Session, sync: Sync, daemon: Account) -> bool:
 
 def _printed(grant: _Grant, options: GrantOptions) -> ExitStatus:
     found, steps, account = grant.found, grant.steps, grant.account
-    shown = [step for step in steps if step.op is not Op.DELETE and not (options.missing and step.op is Op.UNCHANGED)]
+    shown = [step for step in grant.shown(options) if step.op is not Op.DELETE]
     spare = [str(step.ref) for step in steps if step.op is Op.DELETE]
     if not shown:
         options.err.write([line(f"{account} may do all that the source needs", Tone.GOOD)])
@@ -325,8 +337,13 @@ async def _written(session: Session, grants: Sequence[_Grant], options: GrantOpt
             options.out.write([line(f"{each.account} has been given all that the source needs", Tone.GOOD)])
         return ExitStatus.OK
     _foretell(grants, options.err)
-    _require_consent(", ".join(dict.fromkeys(each.account for each in grants if each.pending)), options)
+    _require_consent(grants, options)
     return await _given(session, grants, options)
+
+
+def _hash_of(grants: Sequence[_Grant], options: GrantOptions) -> str:
+    """Return what tells all that is shown from anything else."""
+    return granting.hash_of_steps(step for each in grants for step in each.shown(options))
 
 
 def _foretell(grants: Sequence[_Grant], err: Terminal) -> None:
@@ -365,12 +382,19 @@ def _foretold(step: GrantStep) -> Iterator[Line]:
         yield from (line(f"    {sign} {verbs}: {what}", tone) for verbs, what in _worded(rights))
 
 
-def _require_consent(account: str, options: GrantOptions) -> None:
-    if options.yes:
+def _require_consent(grants: Sequence[_Grant], options: GrantOptions) -> None:
+    """Return if just this may be given."""
+    plan_hash = _hash_of(grants, options)
+    if options.plan_hash and options.plan_hash != plan_hash:
+        said = "what would be given isn't what had that hash: the source, the Syncs or the rights have changed since"
+        raise Failure(f"nothing was given: {said}", f"look at it; its hash is {plan_hash}", status=ExitStatus.HELD)
+    if options.yes or options.plan_hash:
         return
     if not may_ask():
-        raise Failure("nothing was given", "without a terminal, add --yes", status=ExitStatus.USAGE)
-    if not confirmed(f"Give {account} these rights?"):
+        hint = f"without a terminal, add --yes; or --plan-hash {plan_hash}, which gives just this"
+        raise Failure("nothing was given", hint, status=ExitStatus.USAGE)
+    accounts = ", ".join(dict.fromkeys(each.account for each in grants if each.pending))
+    if not confirmed(f"Give {accounts} these rights?"):
         raise Failure("nothing was given", status=ExitStatus.HELD)
 
 

@@ -35,6 +35,8 @@ SECONDS: Final = 30.0
 LARGEST_FRAME: Final = 96 * 1024 * 1024
 _BLOCK: Final = 256 * 1024
 _START_S: Final = 10.0
+_NICER: Final = 10
+"""By how much it is nicer than whoever has it render."""
 _SAID_BYTES: Final = 64 * 1024
 _NO_MEMORY: Final = ("out of memory", "cannot allocate memory", "failed to reserve")
 
@@ -137,7 +139,9 @@ class RenderProcess:
         self._process.wait()
 
     def _limit(self) -> None:
-        """Limit memory, files and core dumps, where the kernel can do that to another process."""
+        """Limit memory, files and core dumps, where the kernel can do that to another process; whatever else runs has the processor first."""
+        with contextlib.suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PGRP, self._process.pid, min(os.nice(0) + _NICER, 19))  # of all its threads
         if sys.platform != "linux":
             return
         for kind, most in (

@@ -63,9 +63,9 @@ class TenantPlaces:
                 raise
         alarm = threading.Timer(self._moment_s, self._outstay, [place])
         alarm.daemon = True
-        if place.tenant:
-            alarm.start()
         try:
+            if place.tenant:
+                alarm.start()
             yield
         finally:
             alarm.cancel()

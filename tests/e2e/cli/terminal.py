@@ -18,7 +18,8 @@ _PATIENCE_S = 200.0
 def on_terminal(*arguments, typed, **environ):
     """Run the program on a terminal; return its exit status and what stood there.
 
-    *typed* says what is typed once a text stands there: {"[y/N]": "n\\n"}; each once, in this order. A program that
+    *typed* says what is typed once a text stands there: {"[y/N]": "n\\n"}; each once, in this order; what is
+    called for it may do something meanwhile. A program that
     neither goes on nor ends is killed, and the test fails with what it showed.
     """
     words = ["kubectl-reconcile", *arguments]
@@ -31,7 +32,8 @@ def on_terminal(*arguments, typed, **environ):
         seen += chunk
         if waiting and (at := seen.find(waiting[0][0], looked)) >= 0:
             looked = at + len(waiting[0][0])
-            os.write(screen, waiting.pop(0)[1].encode())
+            answer = waiting.pop(0)[1]
+            os.write(screen, (answer() if callable(answer) else answer).encode())
     if hangs := chunk is None:
         os.kill(pid, signal.SIGKILL)
     os.close(screen)

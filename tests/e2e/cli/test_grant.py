@@ -274,6 +274,21 @@ def test_apply_gives_it_and_a_later_one_takes_back_what_is_not_needed_any_more(
     assert may(account, "create", "configmaps", namespace)
 
 
+def test_only_what_was_shown_is_given_whatever_was_pushed_since(sync, plugin, git_server, kubectl, namespace):
+    sync([an("ConfigMap", "web")])
+    shown = plugin("grant", "shop")
+    words = ("grant", "shop", "--apply", "--plan-hash", shown.out.rpartition("--plan-hash ")[2].strip())
+    git_server.push({"more.json": json.dumps(an("Secret", "more"))})
+    refused = plugin(*words)
+    assert (refused.status, refused.out) == (ExitStatus.HELD, "")
+    assert "nothing was given: what would be given isn't what had that hash" in refused.err
+    assert kubectl("get", "roles", "-n", namespace) == ""
+    git_server.push({"more.json": None})
+    given = plugin(*words)
+    assert given.status == 0, given.err
+    assert "secrets" not in kubectl("get", "role", "kubectl-reconcile-shop", "-n", namespace, "-o", "json")
+
+
 def test_rights_to_prune_what_left_the_source_stay_until_it_is_gone(
     sync, plugin, git_server, kubectl, namespace, account, may, eventually
 ):
@@ -385,6 +400,19 @@ def test_on_a_terminal_it_shows_what_is_new_and_asks(sync, kubectl, kubeconfig, 
     assert "    + get, list, watch, create, update, patch, delete: configmaps" in seen
     assert f"Give ServiceAccount {namespace}/kubectl-reconcile these rights? [y/N]" in seen
     assert bool(kubectl("get", "roles", "-n", namespace)) is (answer == "y")
+
+
+def test_what_is_pushed_while_it_asks_is_not_given(sync, git_server, kubectl, kubeconfig, namespace):
+    sync([an("ConfigMap", "web")])
+
+    def pushes_and_agrees():
+        git_server.push({"more.json": json.dumps(an("Secret", "more"))})
+        return "y\n"
+
+    words = ["grant", "shop", "-n", namespace, "--apply"]
+    ended, seen = on_terminal(*words, typed={"[y/N]": pushes_and_agrees}, KUBECONFIG=kubeconfig)
+    assert (ended, "secrets" in seen) == (ExitStatus.OK, False)
+    assert "secrets" not in kubectl("get", "role", "kubectl-reconcile-shop", "-n", namespace, "-o", "json")
 
 
 def test_a_namespace_that_comes_with_the_source_is_made_and_told(sync, plugin, kubectl, namespace):

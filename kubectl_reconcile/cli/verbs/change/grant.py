@@ -25,6 +25,7 @@ Examples:
   kubectl reconcile grant shop -n shop           the rights, as YAML
   kubectl reconcile grant shop | kubectl apply -f -
   kubectl reconcile grant shop --apply           show, ask, apply
+  kubectl reconcile grant shop --apply --plan-hash H    just what was shown
   kubectl reconcile grant --all --apply          all Syncs of the namespace
   kubectl reconcile grant shop --missing -o summary
   kubectl reconcile grant shop --revision refs/pull/12/head
@@ -45,7 +46,12 @@ Examples:
 @click.option(
     "--apply", "write", is_flag=True, help="Show the new rights, ask for confirmation, and grant them as you."
 )
-@click.option("-y", "--yes", is_flag=True, help="Don't ask. Needed without a terminal.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask. Without a terminal, this or --plan-hash is needed.")
+@click.option(
+    "--plan-hash",
+    metavar="HASH",
+    help="Grant only what was shown with this hash, without asking. If it would be anything else by now, nothing is granted.",
+)
 @click.option(
     "--service-account",
     metavar="NAME",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.annotations import GRANTED_TO
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, labels_of, maps_in
+from kubectl_reconcile.core.planning.hold import hash_of
 from kubectl_reconcile.core.planning.plan import Op, set_id_of
 from kubectl_reconcile.core.planning.rights.grant import granted_name, is_granted_name
 from kubectl_reconcile.core.planning.rights.needs import (
@@ -108,6 +110,12 @@ def _path(session: Session, manifest: Manifest) -> str:
     if resource is None:
         raise ApiError(f"the cluster serves no {gvk}, which a grant is made of")
     return resource.path(ref.namespace, ref.name)
+
+
+def hash_of_steps(steps: Iterable[GrantStep]) -> str:
+    """Return a short digest of what is there after *steps*, and of what goes: another where a right more is given."""
+    left = [[str(step.ref), None if step.op is Op.DELETE else step.manifest] for step in steps]
+    return hash_of(json.dumps(sorted(left, key=lambda each: str(each[0])), sort_keys=True))
 
 
 # --- what happens to one -------------------------------------------------------------------------

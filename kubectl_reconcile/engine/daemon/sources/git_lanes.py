@@ -110,7 +110,11 @@ class GitLanes:
 
     async def _begun(self, ticket: _Ticket, work: Callable[[], T], timeout_s: float) -> T:
         loop = asyncio.get_running_loop()
-        thread = begin(self._threads, ticket.ending, work)
+        try:
+            thread = begin(self._threads, ticket.ending, work)
+        except BaseException:  # there are no threads any more
+            self._ended(ticket)
+            raise
         thread.add_done_callback(lambda _: self._ended(ticket))
         patience = loop.call_later(self._patience_s, self._outstayed, ticket)
         try:

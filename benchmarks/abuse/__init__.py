@@ -1,0 +1,1 @@
+"""What one tenant who abuses everything at once costs three quiet ones: ``make abuse MINUTES=10``."""
