@@ -33,7 +33,7 @@ from kubectl_reconcile.core.planning.endings.rewiring import going_in, leave, ov
 from kubectl_reconcile.core.planning.hold import Hold, Marked
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
-from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
+from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse, place_at
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.planning.snapshot import Stored, is_marked
@@ -71,7 +71,7 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     rewired = rewired_by(builder)
     bodies = {ref: each.manifest() for ref, each in doomed.items()}
     beside = going_in(change for _, change in builder.changes)
-    cascade = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
+    cascade = cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired, beside)
     ends = Doom(inputs.sync, bodies, cascade, WantedByGit(wanted, builder.standing.members))
     lost = {ref for ref, body in bodies.items() if applyset.has_lost_its_writer(body)}
     sure = replace(ends, roots={ref: body for ref, body in bodies.items() if ref not in lost})
@@ -81,7 +81,7 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     leave(builder, bound_to_go(free, inputs.lookups.listed, inputs.live, rewired))
     rewired = rewired_by(builder)
     now = cascade_of_all(free, inputs.lookups.listed, inputs.live, rewired)
-    told = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
+    told = cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired, beside)
     ends = replace(ends, cascade=told)
     _delete(builder, doomed, held, ends, now)
     part(builder, rewired)
@@ -177,10 +177,12 @@ def _delete(
         change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()), waits=waits)
         builder.add(change, places[ref], deleting=True)
     overtake(builder, [ref for ref in now.taken if ref in ends.asked])
+    at = {change.ref: place_at(key) for key, change in builder.changes if change.op is Op.DELETE}
+    known = {change.ref for _, change in builder.changes if change.gate.cascade}
     for below, (manifest, carrier) in ends.cascade.taken.items():
         goes = below in now.taken
-        if goes or below not in ends.asked:
-            builder.add_cascade(below, manifest, carrier, places[ends.cascade.roots[below]], held=not goes)
+        if below not in known and (goes or below not in ends.asked):
+            builder.add_cascade(below, manifest, carrier, at[ends.cascade.roots[below]], held=not goes)
 
 
 def _refuse_in_what_goes(builder: PlanBuilder, going: Collection[ObjectRef]) -> None:

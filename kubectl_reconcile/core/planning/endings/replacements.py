@@ -53,8 +53,8 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     }
     parting = _parting(made, roots, rewired)
     rewired = {ref: each for ref, each in rewired.items() if ref not in parting.late}
-    nobody, bodies = Objects(), [*roots.values(), *beside]  # what they own together goes, too
-    cascade = cascade_of_all(bodies, listed, nobody, rewired)
+    nobody = Objects()
+    cascade = cascade_of_all(roots.values(), listed, nobody, rewired, beside)
     cascade.taken = {ref: each for ref, each in cascade.taken.items() if ref not in going}
     staying = {each.ref for each in made.changes if each.op is not Op.DELETE and not each.is_child}
     ends = Doom(sync, roots, cascade, staying)
@@ -64,7 +64,7 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     lost = bound_to_go(free, listed, nobody, rewired)
     rewired = {ref: each for ref, each in rewired.items() if ref not in lost}
     now = cascade_of_all(free, listed, nobody, rewired)
-    told = cascade_of_all(bodies, listed, nobody, rewired)
+    told = cascade_of_all(roots.values(), listed, nobody, rewired, beside)
     told.taken = {ref: each for ref, each in told.taken.items() if ref not in going}
     gated = made.with_changes(
         each.gated(blocked=BOUND_TO_GO)

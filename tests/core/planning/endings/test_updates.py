@@ -2,12 +2,14 @@
 
 import pytest
 
+from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import GroupKind
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.rights.writes import rights_to_make
 from kubectl_reconcile.core.resources.sync import Sync
-from tests.core.planning.shop import KINDS, built_in, live, plan
+from tests.core.planning.shop import KINDS, MEMCACHED, built_in, cache, live, plan
 
 CONFIG_MAP, CLAIM = GroupKind("", "ConfigMap"), GroupKind("", "PersistentVolumeClaim")
 OWNER = Listing(CONFIG_MAP, "shop", name="owner")
@@ -266,3 +268,43 @@ def test_claims_that_cannot_be_listed_are_held_for():
 def test_a_million_replicas_are_no_more_work_than_two():
     (hold,) = scaled(stateful_set(10**9), stateful_set(1), claims("data-db-7")).holds
     assert hold.message.startswith("999999999 replicas would go")
+
+
+# --- children of a module ---------------------------------------------------------------------------
+
+
+def of_module(*wanted):
+    methods = {"reconcile": lambda *_: Outcome(wanted)}
+    owned = ["apps/v1/StatefulSet", "v1/ConfigMap"]
+    kind = MEMCACHED.kind
+    return {
+        MEMCACHED: module(api=MEMCACHED.api_version, kind=kind, owns=owned, name="cache")(type("Cache", (), methods))
+    }
+
+
+def child(body, uid):
+    owner = {"apiVersion": MEMCACHED.api_version, "kind": MEMCACHED.kind, "name": "c", "uid": "uid-c"}
+    metadata = {**body["metadata"], "uid": uid, "resourceVersion": "1", "labels": {"reconcile.dev/module": "cache"}}
+    metadata["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
+    return {**body, "metadata": metadata}
+
+
+def cascades(made):
+    return {each.ref.name: each.gate.held for each in made.changes if each.gate.cascade}
+
+
+def test_what_a_child_takes_along_that_goes_beside_a_member_is_named():
+    data = claim(uid="d", ownerReferences=[{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "db"}])
+    old = live(config("old"))
+    cluster = [live(cache("c"), uid="uid-c"), child(stateful_set(1), "db"), old]
+    made = plan([cache("c")], cluster, modules=of_module(), listed={Listing(None, "shop"): Listed((data, old))})
+    assert (cascades(made), made.holds) == ({"data": False}, ())
+    assert [each.ref.name for each in made.changes if each.op is Op.DELETE and each.writes] == ["db", "old"]
+
+
+def test_claims_that_a_child_lets_go_are_named_and_wait_for_nobody():
+    """Its module has decided that, and an approval of the Sync says nothing to it."""
+    wanted = stateful_set(1)
+    cluster = [live(cache("c"), uid="uid-c"), child(stateful_set(3), "db")]
+    made = plan([cache("c")], cluster, modules=of_module(wanted), listed=claims("data-db-0", "data-db-2"))
+    assert (cascades(made), made.holds) == ({"data-db-2": False}, ())
