@@ -27,7 +27,7 @@ from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
-from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Unseen
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.namespaces import made_for
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved
@@ -386,10 +386,15 @@ def coverage_of(
         frozenset(feed.resource.gvk.group_kind for feed in lost if not feed.namespace),
         places,
         unread(failures),
-        {(feed.resource.gvk.group_kind, feed.namespace): str(why) for feed, why in lost.items()},
+        {(feed.resource.gvk.group_kind, feed.namespace): _unseen(why) for feed, why in lost.items()},
         recorded,
         unavailable,
     )
+
+
+def _unseen(error: ApiError) -> Unseen:
+    denial = error.denial if isinstance(error, Forbidden) else None
+    return Unseen(str(error), isinstance(error, Forbidden), denial is not None and denial.is_of_account)
 
 
 # --- what deletions take along -------------------------------------------------------------------
