@@ -38,6 +38,7 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.arrangement import DesiredMember, arrange, problem
 from kubectl_reconcile.core.planning.builder import BEING_DELETED, PlanBuilder, is_going, unreadable
+from kubectl_reconcile.core.planning.endings.updates import lets_go
 from kubectl_reconcile.core.planning.hold import hash_of
 from kubectl_reconcile.core.planning.kinds import CRD, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance
@@ -292,6 +293,8 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
             policy=policy,
             adopting=_is_adopted(builder, live),
         )
+        if change.gate.blocked == BEING_DELETED and lets_go(change):
+            change = replace(change, op=Op.REPLACE).gated(blocked="")
         if live is not None and change.is_quiet and is_going(live) and not removes_itself(manifest):
             change = change.gated(blocked=BEING_DELETED)
     if other:
