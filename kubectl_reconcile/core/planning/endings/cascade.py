@@ -30,6 +30,7 @@ from kubectl_reconcile.core.objects import (
     annotations_of,
     controller_of,
     labels_of,
+    map_at,
     maps_in,
     metadata_of,
 )
@@ -225,6 +226,8 @@ def _listed(carrier: Manifest, listed: Mapping[Listing, Listed], found: Cascade)
         if answer is None:
             found.lacking.add(listing)
         unseen = answer.unseen if answer else (listing.kind or _ANYTHING,)
+        if listing.kind is not None and not _is_served(carrier):
+            unseen = (listing.kind,)
         if holds_all and unseen:
             found.uncounted.update(_placed(kind, listing) for kind in unseen)
             found.blind.add(found.roots[ObjectRef.of(carrier)])
@@ -300,6 +303,14 @@ def _listings_of_crd(crd: Manifest) -> Iterator[Listing]:
     spec = crd.get("spec") or {}
     if kind := (spec.get("names") or {}).get("kind"):
         yield Listing(GroupKind(spec.get("group") or "", kind))
+
+
+def _is_served(carrier: Manifest) -> bool:
+    """Tell whether a list shows the objects of a CRD: those of which no version is served are there, and nobody sees them."""
+    if ObjectRef.of(carrier).group_kind != CRD:
+        return True
+    versions = maps_in(map_at(carrier, "spec").get("versions"))
+    return not versions or any(each.get("served", True) for each in versions)
 
 
 def _listings_of_sync(sync: Manifest) -> Iterator[Listing]:

@@ -159,6 +159,15 @@ def test_a_kind_takes_its_objects_and_these_what_they_own():
     assert taken(crd, listed) == {"w", "owned"}
 
 
+def test_objects_of_a_kind_that_is_not_served_are_uncounted():
+    crd = thing("widgets.example.com", "CustomResourceDefinition", "apiextensions.k8s.io/v1", "")
+    listed = {Listing(GroupKind("example.com", "Widget")): Listed()}
+    for served, uncounted in ((True, set()), (False, {"Widget.example.com"})):
+        versions = [{"name": "v1", "served": served}, {"name": "v1beta1", "served": False}]
+        crd["spec"] = {"group": "example.com", "names": {"kind": "Widget"}, "versions": versions}
+        assert cascade_of(crd, listed, Objects()).uncounted == uncounted
+
+
 def test_a_custom_resource_takes_what_it_alone_owns_as_lists_and_caches_show_it():
     widget = thing("w", "Widget", "example.com/v1")
     shared = thing("shared", owner="uid-Widget-w")
