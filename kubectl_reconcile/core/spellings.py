@@ -8,7 +8,7 @@ whoever quotes a text may fold its lines, and whoever shows it keeps control cha
 Whether a value is in a text is asked of all readings at once, so no spelling has to be foreseen in combination with another.
 
 Texts and values are other people's, and may be long and made to be compared forever. The comparisons are counted, and a text that takes too many
-is hidden whole.
+is hidden whole. Most texts hold no value: where each of their characters is from is found out only for those that may.
 
 Pure: text in, places out.
 """
@@ -44,12 +44,23 @@ _ELLIPSES: Final = ("…", "...")
 
 
 class _Reading(Struct, frozen=True):
-    """A text as somebody reads it, where each character *starts* and *ends* in the text that was given, and whether it was *loose*ly read: by what may be no quoting at all."""
+    """A text as somebody reads it, where each character *starts* and *ends* in the text that was given, and whether it was *loose*ly read: by what may be no quoting at all.
+
+    Without places it is just the text.
+    """
 
     text: str
-    starts: array[int]
-    ends: array[int]
+    places: tuple[array[int], array[int]] | None = None
     loose: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> _Reading:
+        """Return a text that was given, with the places of its characters."""
+        return cls(text, (array("I", range(len(text))), array("I", range(1, len(text) + 1))))
+
+    def with_places(self) -> tuple[array[int], array[int]]:
+        """Return where each character starts and ends."""
+        return self.places or (array("I"), array("I"))
 
 
 class _TooMuchError(Exception):
@@ -75,26 +86,42 @@ class _Comparisons(Struct):
 _Meaning = Callable[[re.Match[str]], str | None]
 
 
-def places_of(text: str, values: Iterable[str]) -> list[tuple[int, int]]:
-    """Return where in *text* the *values* stand in any spelling, whole, line by line, or cut short: places in order that don't overlap.
+class Sought(Struct, frozen=True):
+    """Values that are looked for in texts: their *needles*, the longest first, and the *signs* of which a text has one if it holds any."""
 
-    Of a text that takes too long to look through it is all of it.
-    """
-    needles = sorted({needle for value in values for needle in _needles(value)}, key=len, reverse=True)
-    if not needles or not text:
-        return []
-    comparisons = _Comparisons()
-    try:
-        places = {place for reading in _readings(text) for place in _found_in(reading, needles, comparisons)}
-    except _TooMuchError:
-        return [(0, len(text))]
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(places):
-        if joined and start < joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return joined
+    needles: tuple[str, ...]
+    signs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> Sought:
+        """Return what is looked for of these values."""
+        needles = sorted({needle for value in values for needle in _needles(value)}, key=len, reverse=True)
+        return cls(tuple(needles), tuple(dict.fromkeys(sign for needle in needles for sign in _signs(needle))))
+
+    def places_in(self, text: str) -> list[tuple[int, int]]:
+        """Return where in *text* the values stand in any spelling, whole, line by line, or cut short: places in order that don't overlap.
+
+        Of a text that takes too long to look through it is all of it.
+        """
+        if not self.needles or not text or not any(map(self._may_be_in, _readings(_Reading(text)))):
+            return []
+        comparisons = _Comparisons()
+        try:
+            found = {
+                place for each in _readings(_Reading.of(text)) for place in _found_in(each, self.needles, comparisons)
+            }
+        except _TooMuchError:
+            return [(0, len(text))]
+        joined: list[tuple[int, int]] = []
+        for start, end in sorted(found):
+            if joined and start < joined[-1][1]:
+                joined[-1] = joined[-1][0], max(end, joined[-1][1])
+            else:
+                joined.append((start, end))
+        return joined
+
+    def _may_be_in(self, reading: _Reading) -> bool:
+        return any(sign in reading.text for sign in self.signs)
 
 
 # --- what is looked for ----------------------------------------------------------------------------------------
@@ -116,6 +143,12 @@ def _needles(value: str) -> Iterator[str]:
     yield from (line for line in lines if len(lines) > 1 and (len(line) > SHORT or line.isalnum()))
 
 
+def _signs(needle: str) -> Iterator[str]:
+    """Yield words of which one is in a text that has *needle* in it, whole or cut short: folding changes none."""
+    for part in (needle[:_CUT], needle[-_CUT:]):
+        yield max(part.split(" "), key=len)
+
+
 def _plain(text: str) -> str:
     """Return a value as readings have it: on one line, without blanks around it."""
     return " ".join("".join(" " if _is_blank(char) else char for char in text).split())
@@ -130,9 +163,10 @@ def _is_blank(char: str) -> bool:
 
 def _found_in(reading: _Reading, needles: Iterable[str], comparisons: _Comparisons) -> Iterator[tuple[int, int]]:
     folded = _folded(reading)
+    starts, ends = folded.with_places()
     for needle in needles:
         for start, end in _spans(folded, needle, comparisons):
-            yield folded.starts[start], folded.ends[end - 1]
+            yield starts[start], ends[end - 1]
 
 
 def _spans(folded: _Reading, needle: str, comparisons: _Comparisons) -> Iterator[tuple[int, int]]:
@@ -179,17 +213,16 @@ def _cut(text: str, needle: str, comparisons: _Comparisons) -> Iterator[tuple[in
 # --- readings --------------------------------------------------------------------------------------------------
 
 
-def _readings(text: str) -> Iterator[_Reading]:
+def _readings(first: _Reading) -> Iterator[_Reading]:
     """Yield the text as it is, and as it reads once or several times over; none is kept that isn't read again."""
-    first = _Reading(text, array("I", range(len(text))), array("I", range(1, len(text) + 1)))
     yield first
-    known, last = {text}, [first]
-    deep = next((deep for most, deep in _DEEP if len(text) <= most), 1)
+    known, last = {first.text}, [first]
+    deep = next((deep for most, deep in _DEEP if len(first.text) <= most), 1)
     for left in reversed(range(deep)):
         fresh: list[_Reading] = []
         for reading in last:
-            for pattern, meaning, loose in _QUOTINGS:
-                read = _read(reading, pattern, meaning, loose=loose)
+            for sign, pattern, meaning, loose in _QUOTINGS:
+                read = _read(reading, pattern, meaning, loose=loose) if sign in reading.text else None
                 if read is not None and read.text not in known and len(known) < _MOST_READINGS:
                     known.add(read.text)
                     yield read
@@ -199,22 +232,34 @@ def _readings(text: str) -> Iterator[_Reading]:
 
 def _read(reading: _Reading, pattern: re.Pattern[str], meaning: _Meaning, *, loose: bool) -> _Reading | None:
     """Return a reading with each match of *pattern* as what it means, None where nothing means anything else."""
+    meant = [
+        (*match.span(), text)
+        for match in pattern.finditer(reading.text)
+        if (text := meaning(match)) is not None and text != match[0]
+    ]
+    if not meant:
+        return None
     parts: list[str] = []
+    at = 0
+    for start, end, text in meant:
+        parts += (reading.text[at:start], text)
+        at = end
+    read = "".join([*parts, reading.text[at:]])
+    places = _moved(reading.places, meant) if reading.places is not None else None
+    return _Reading(read, places, reading.loose or loose)
+
+
+def _moved(
+    places: tuple[array[int], array[int]], meant: Iterable[tuple[int, int, str]]
+) -> tuple[array[int], array[int]]:
+    """Return the places of the characters of a text in which others stand for some."""
     starts, ends = array("I"), array("I")
     at = 0
-    for match in pattern.finditer(reading.text):
-        meant = meaning(match)
-        if meant is None or meant == match[0]:
-            continue
-        start, end = match.span()
-        parts += (reading.text[at:start], meant)
-        starts += reading.starts[at:start] + array("I", [reading.starts[start]]) * len(meant)
-        ends += reading.ends[at:start] + array("I", [reading.ends[end - 1]]) * len(meant)
+    for start, end, text in meant:
+        starts += places[0][at:start] + array("I", [places[0][start]]) * len(text)
+        ends += places[1][at:start] + array("I", [places[1][end - 1]]) * len(text)
         at = end
-    if not parts:
-        return None
-    text = "".join([*parts, reading.text[at:]])
-    return _Reading(text, starts + reading.starts[at:], ends + reading.ends[at:], reading.loose or loose)
+    return starts + places[0][at:], ends + places[1][at:]
 
 
 def _folded(reading: _Reading) -> _Reading:
@@ -228,8 +273,8 @@ def _folded(reading: _Reading) -> _Reading:
         pieces.append("".join(compress(shown, keeps)))
         kept += bytes(keeps)
         last = shown[-1]
-    starts, ends = (array("I", compress(places, kept)) for places in (reading.starts, reading.ends))
-    return _Reading("".join(pieces), starts, ends, reading.loose)
+    starts, ends = (array("I", compress(places, kept)) for places in reading.with_places())
+    return _Reading("".join(pieces), (starts, ends), reading.loose)
 
 
 _LETTERS: Final = {
@@ -299,16 +344,17 @@ def _numbers(match: re.Match[str]) -> str | None:
     return _text(bytes(numbers)) if all(number < 256 for number in numbers) else None
 
 
-_QUOTINGS: Final[tuple[tuple[re.Pattern[str], _Meaning, bool], ...]] = (
-    (_ESCAPE, _escaped, False),
-    (_OTHER_ESCAPE, _escaped_bytes, False),
-    (re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,8});"), lambda match: html.unescape(match[0]), False),
-    (re.compile(r"'\\''|'\"'\"'|''"), lambda _: "'", False),
-    (re.compile(r'""'), lambda _: '"', False),
-    (re.compile(r"(?:%[0-9a-fA-F]{2})+"), _percent, False),
-    (re.compile(r"(?:%[0-9a-fA-F]{2})+|\+"), _percent, False),
-    (re.compile(r"[A-Za-z0-9+/_-]{7,}(?:\s+[A-Za-z0-9+/_-]{4,})*={0,2}"), _encoded, True),
+_QUOTINGS: Final[tuple[tuple[str, re.Pattern[str], _Meaning, bool], ...]] = (
+    ("\\", _ESCAPE, _escaped, False),
+    ("\\", _OTHER_ESCAPE, _escaped_bytes, False),
+    ("&", re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,8});"), lambda match: html.unescape(match[0]), False),
+    ("'", re.compile(r"'\\''|'\"'\"'|''"), lambda _: "'", False),
+    ('"', re.compile(r'""'), lambda _: '"', False),
+    ("%", re.compile(r"(?:%[0-9a-fA-F]{2})+"), _percent, False),
+    ("", re.compile(r"(?:%[0-9a-fA-F]{2})+|\+"), _percent, False),
+    ("", re.compile(r"[A-Za-z0-9+/_-]{7,}(?:\s+[A-Za-z0-9+/_-]{4,})*={0,2}"), _encoded, True),
     (
+        "",
         re.compile(
             r"(?<![0-9a-fA-F])(?P<hex>[0-9a-fA-F]{10,})|(?:(?:0x[0-9a-fA-F]{1,2}|\b\d{1,3}\b)(?:[ ,]+|(?=\W|$))){3,}"
         ),
@@ -316,3 +362,4 @@ _QUOTINGS: Final[tuple[tuple[re.Pattern[str], _Meaning, bool], ...]] = (
         True,
     ),
 )
+"""What each begins with, for a quick look, how it is found, what it means, and whether that may be no quoting at all."""

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.redaction import redacted, without
-from kubectl_reconcile.core.spellings import SHORT
+from kubectl_reconcile.core.spellings import SHORT, Sought
 
 
 def go_quoted(value, *, ascii_only=False):
@@ -202,3 +202,15 @@ def test_a_text_that_would_be_compared_for_ever_with_a_value_is_hidden_whole(tex
 
 def test_a_text_with_a_value_in_it_again_and_again_shows_the_rest():
     assert without("to hunter2-value, " * 10_000, ["hunter2-value"]) == "to ***, " * 10_000
+
+
+@given(st.data())
+def test_a_quick_look_passes_over_no_text_that_holds_a_value(data):
+    value = data.draw(st.text(st.sampled_from("abcd 12\n'\"\\%&é"), min_size=1, max_size=24))
+    spelled = [data.draw(st.sampled_from([*SPELLINGS.values()])) for _ in range(data.draw(st.integers(0, 2)))]
+    text = value
+    for spell in spelled:
+        text = spell(text)
+    text = f"x{text[data.draw(st.integers(0, 3)) : len(text) - data.draw(st.integers(0, 3))]}{data.draw(st.sampled_from(['', '…', ' y']))}"
+    sought = Sought.of([value])
+    assert sought.places_in(text) == Sought(sought.needles, ("",)).places_in(text)

@@ -1,11 +1,12 @@
 """The law of deletions: what is gone after a sync is what its plan named and a person approved, no less and no more.
 
 A *world* is drawn: members of a Sync and objects of others, in a namespace of their own and one that the Sync makes; some own others, a
-StatefulSet has claims, and a kind of its own has resources of the Sync and of others. A *commit* is drawn: files go, fields change that can't, owners come and go, replicas are taken away. The plan
+StatefulSet has claims, and a kind of its own has resources of the Sync and of others. A *commit* is drawn: files go, fields change that can't, owners come and go, replicas are taken away, and
+what somebody has deleted and a finalizer keeps is let go. The plan
 is made, all that it holds is approved, and it is carried out. Then the cluster's garbage collector, its StatefulSet controller and its
 namespace controller have their say, and what is gone by its uid is compared with what was named.
 
-What the server may yet delete or keep isn't drawn: nothing here has a finalizer but the claims, which no pod uses in the end.
+What the server may yet delete or keep isn't drawn: nothing here has a finalizer but the claims, which no pod uses in the end, and what is let go.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync.session import Session
 from tests.engine.shop import Shop
+from tests.waiting import until
 
 KINDS = {
     "ConfigMap": ("v1", "configmaps"),
@@ -33,6 +35,7 @@ KINDS = {
     "StatefulSet": ("apps/v1", "statefulsets"),
 }
 REPLACE = {"reconcile.dev/replace": "true"}
+KEEP = "example.com/keep"
 PATIENCE_S = 90.0
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -66,6 +69,9 @@ class World:
             places.append(self.inner)
         for at in range(self.draw.randint(2, 5)):
             self.files[f"m{at}"] = self._member(f"m{at}", self.draw.choice(places))
+        if self.draw.random() < 0.4:
+            self.files["kept"] = self._member("kept", self.namespace)
+            self.files["kept"]["metadata"]["finalizers"] = [KEEP]
         if self.draw.random() < 0.5:
             self.files["db"] = _stateful_set(self.namespace, self.draw)
         if self.draw.random() < 0.4:
@@ -75,7 +81,7 @@ class World:
             self.files["w0"] = {**_named("Widget", "w0", self.draw.choice(places)), "apiVersion": f"{group}/v1"}
         await self._sync()
         if "db" in self.files:
-            await self._until(self._has_claims)
+            await until(self._has_claims, "the claims of the StatefulSet", timeout_s=PATIENCE_S)
         if "kind" in self.files:
             await self._collector_knows("Widget")
         for at in range(self.draw.randint(1, 5)):
@@ -123,6 +129,10 @@ class World:
 
     async def _changed(self, name: str) -> Any:
         body = self.files[name]
+        if name == "kept":
+            await self._let_go(body)
+            yield "let"
+            return
         choices = ["drop", "drop", "replace", "own", "own"] if name.startswith("m") else ["drop"]
         choices += ["replace", "scale", "scale"] if name == "db" else ["own"] if name.startswith("w") else []
         what = self.draw.choice(choices)
@@ -138,6 +148,12 @@ class World:
         else:
             self.files[name] = {**body, "metadata": {**body["metadata"], "ownerReferences": await self._owners(body)}}
         yield what
+
+    async def _let_go(self, body: dict[str, Any]) -> None:
+        """Have somebody delete an object that a finalizer keeps, and its manifest state that no more."""
+        await self.client.delete(path_of(body["kind"], self.namespace, "kept"))
+        metadata = {name: value for name, value in body["metadata"].items() if name != "finalizers"}
+        self.files["kept"] = {**body, "metadata": metadata}
 
     async def _owners(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return owners for a member: some that are there, and some that aren't."""
@@ -173,8 +189,8 @@ class World:
             return f"a claim would have gone unasked: {[str(before[each]) for each in unheld]}"
         await self.shop.sync()
         try:
-            await self._until(lambda: self._are_gone(named))
-        except TimeoutError:
+            await until(lambda: self._are_gone(named), "what was named is gone", timeout_s=PATIENCE_S)
+        except AssertionError:
             left = named & (await self._uids()).keys()
             return f"named, and still there: {sorted(str(before[uid]) for uid in left)}"
         await self._collector_has_looked()
@@ -215,7 +231,8 @@ class World:
         }
         body["metadata"]["ownerReferences"] = [nobody]
         made = await self.client.create(path_of(kind, self.namespace, kinds=self.kinds), body, manager="somebody")
-        await self._until(lambda uid=made["metadata"]["uid"]: self._are_gone({uid}))
+        uid = made["metadata"]["uid"]
+        await until(lambda: self._are_gone({uid}), f"{kind} {name} is collected", timeout_s=PATIENCE_S)
 
     # --- the cluster -------------------------------------------------------------------------------
 
@@ -238,11 +255,6 @@ class World:
         """Return what is there; a claim that a pod still uses is on its way."""
         return {each["metadata"]["uid"]: ObjectRef.of(each) for each in await self._objects()}
 
-    async def _until(self, true: Any) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not await true():
-                await asyncio.sleep(0.1)
-
     def _write(self) -> None:
         self.shop.folder.mkdir(parents=True, exist_ok=True)
         for path in self.shop.folder.iterdir():
@@ -259,6 +271,9 @@ class World:
 
     async def end(self) -> None:
         """Remove what is left."""
+        for kind in ("ConfigMap", "PersistentVolumeClaim"):
+            with suppress(ApiError):
+                await self.client.patch(path_of(kind, self.namespace, "kept"), {"metadata": {"finalizers": None}})
         for name in (self.namespace, self.inner):
             with suppress(ApiError):
                 await self.client.delete(f"/api/v1/namespaces/{name}")
@@ -334,7 +349,7 @@ async def one(session: Session, folder: Path, namespace: str, seed: str) -> tupl
         await world.begin()
         await world.commit()
         return await world.judge(), world.drawn, time.monotonic() - started_s
-    except (ApiError, TimeoutError, AssertionError) as error:
+    except (ApiError, AssertionError) as error:
         return f"{type(error).__name__}: {error}", world.drawn, time.monotonic() - started_s
     finally:
         await world.end()

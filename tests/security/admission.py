@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.certificates import certificate
+from tests.certificates import self_signed
 
 
 @contextlib.contextmanager
@@ -46,8 +46,8 @@ def admission_webhook(
         def handle_error(self, *_: object) -> None:
             """Say nothing of who hung up."""
 
-    private, public = certificate()
-    (folder / "hook.pem").write_bytes(private + public)
+    public, private = self_signed(is_authority=False)
+    (folder / "hook.pem").write_text(private + public)
     server = Server(("127.0.0.1", 0), Asked)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "hook.pem")
@@ -70,7 +70,7 @@ def admission_webhook(
                     "admissionReviewVersions": ["v1"],
                     "sideEffects": "None",
                     "timeoutSeconds": 30,
-                    "clientConfig": {"url": address, "caBundle": base64.b64encode(public).decode()},
+                    "clientConfig": {"url": address, "caBundle": base64.b64encode(public.encode()).decode()},
                     "namespaceSelector": where,
                     "rules": rules,
                 }

@@ -28,6 +28,7 @@ from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, place_of, warnings_among
 from kubectl_reconcile.core.phrases import first_few
+from kubectl_reconcile.core.planning.endings.updates import lets_go
 from kubectl_reconcile.core.planning.outlook.charts import moved_chart
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
@@ -176,7 +177,7 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     if module := change.module:
         yield f"by {module} for {change.provenance.owner}", Tone.ASIDE
     if change.op is Op.REPLACE:
-        yield "deleted and recreated, because a changed field is immutable", Tone.WARNING
+        yield _why_recreated(change), Tone.WARNING
     if rollout := rollout_of(change):
         yield rollout, Tone.WARNING
     if change.unsure:
@@ -187,6 +188,12 @@ def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     if change.op is Op.UPDATE:
         yield from ((text, Tone.ASIDE) for text in _handed_over(change))
     yield from ((text, Tone.WARNING) for text in _conflicts(change))
+
+
+def _why_recreated(change: Change) -> str:
+    if lets_go(change):
+        return "let go and recreated: somebody has deleted it, and its finalizer is no longer asked for"
+    return "deleted and recreated, because a changed field is immutable"
 
 
 _DONE: Final = {Op.ACT: "run", Op.DELETE: "deleted", Op.REPLACE: "replaced", Op.UPDATE: "updated"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left, insort
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
@@ -309,12 +309,17 @@ class PlanBuilder(Struct):
         self.changes.append((key_of(stage, place), change))
 
     def cascade(self, owner: Stored, place: tuple[int, ...]) -> None:
-        """Show what the garbage collector will take along with *owner*."""
-        below = (*place[:-1], place[-1] + 1)
-        for child in self.inputs.live.owned_by(owner.uid):
-            change = self.deletion(child).attributed(owner=owner.ref).gated(cascade=True)
-            self.add(change, below, deleting=True)
-            self.cascade(child, below)
+        """Show what the garbage collector will take along with *owner*, each once: owners may be in a ring."""
+        shown, queue = {owner.ref}, deque([(owner, place)])
+        while queue:
+            carrier, above = queue.popleft()
+            below = (*above[:-1], above[-1] + 1)
+            for child in self.inputs.live.owned_by(carrier.uid):
+                if child.ref not in shown:
+                    shown.add(child.ref)
+                    change = self.deletion(child).attributed(owner=carrier.ref).gated(cascade=True)
+                    self.add(change, below, deleting=True)
+                    queue.append((child, below))
 
     def add_cascade(self, ref: ObjectRef, manifest: Manifest, carrier: ObjectRef, place: Place, *, held: bool) -> None:
         """Show what goes along with *carrier*, which is deleted at *place* unless it is *held*."""

@@ -93,6 +93,7 @@ def has_slipped(builder: PlanBuilder, wanted: Mapping[ObjectRef, DesiredMember])
         or not settled.keys().isdisjoint(builder.spared)
         or builder.when.grounds
         or any(inputs.kinds.get(gvk) is not kind for gvk, kind in builder.kinds.items())
+        or not inputs.kinds.keys() <= builder.kinds.keys()
     )
 
 

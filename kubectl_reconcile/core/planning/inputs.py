@@ -68,6 +68,14 @@ class Lookups(Struct, frozen=True):
     strangers: frozenset[ObjectRef] = frozenset()
 
 
+class Unseen(Struct, frozen=True):
+    """Why something couldn't be listed. *is_refused* tells that whoever looks may not, *is_of_account* that this is a ServiceAccount that lacks the right."""
+
+    why: str
+    is_refused: bool = False
+    is_of_account: bool = False
+
+
 class Coverage(Struct, frozen=True):
     """How much of a set the view shows.
 
@@ -80,7 +88,7 @@ class Coverage(Struct, frozen=True):
     unsynced: frozenset[GroupKind] = frozenset()
     places: Collection[str] | None = None
     unread: Mapping[tuple[str, GroupKind], str] = field(default_factory=dict)
-    unseen: Mapping[tuple[GroupKind, str], str] = field(default_factory=dict)
+    unseen: Mapping[tuple[GroupKind, str], Unseen] = field(default_factory=dict)
     recorded: Contents = field(default_factory=Contents)
     unavailable: Mapping[str, str] = field(default_factory=dict)
 

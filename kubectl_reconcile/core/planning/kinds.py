@@ -22,12 +22,21 @@ CLAIM = GroupKind("", "PersistentVolumeClaim")
 _DATA = {
     "": ("PersistentVolume", "PersistentVolumeClaim"),
     "snapshot.storage.k8s.io": ("VolumeSnapshot", "VolumeSnapshotContent"),
+    "groupsnapshot.storage.k8s.io": ("VolumeGroupSnapshot", "VolumeGroupSnapshotContent"),
+    # Volumes and machines of those that provide these, and buckets.
+    "cdi.kubevirt.io": ("DataVolume",),
+    "cluster.x-k8s.io": ("Cluster",),
+    "kubevirt.io": ("VirtualMachine",),
+    "longhorn.io": ("Backup", "Volume"),
+    "objectbucket.io": ("ObjectBucket", "ObjectBucketClaim"),
     # Databases, queues and stores: ours, and those of operators that many have.
     "acid.zalan.do": ("postgresql",),
     "cassandra.datastax.com": ("CassandraDatacenter",),
     "ceph.rook.io": ("CephBlockPool", "CephCluster", "CephFilesystem", "CephObjectStore"),
     "clickhouse.altinity.com": ("ClickHouseInstallation",),
+    "couchbase.com": ("CouchbaseCluster",),
     "crdb.cockroachlabs.com": ("CrdbCluster",),
+    "databases.spotahome.com": ("RedisFailover",),
     "elasticsearch.k8s.elastic.co": ("Elasticsearch",),
     "etcd.database.coreos.com": ("EtcdCluster",),
     "example.com": ("MyDatabase",),
@@ -36,6 +45,7 @@ _DATA = {
     "kafka.example.com": ("Kafka",),
     "kafka.strimzi.io": ("Kafka", "KafkaNodePool", "KafkaTopic"),
     "minio.min.io": ("Tenant",),
+    "mongodb.com": ("MongoDB",),
     "mongodbcommunity.mongodb.com": ("MongoDBCommunity",),
     "mysql.oracle.com": ("InnoDBCluster",),
     "opensearch.opster.io": ("OpenSearchCluster",),
@@ -49,6 +59,7 @@ _DATA = {
     "rabbitmq.com": ("RabbitmqCluster",),
     "redis.redis.opstreelabs.in": ("Redis", "RedisCluster", "RedisReplication"),
     "scylla.scylladb.com": ("ScyllaCluster",),
+    "solr.apache.org": ("SolrCloud",),
 }
 PRECIOUS = frozenset({NAMESPACE, CRD}) | {GroupKind(group, kind) for group, kinds in _DATA.items() for kind in kinds}
 """Kinds whose deletion takes with it what they hold. Objects of other kinds wait where an annotation of theirs says so."""

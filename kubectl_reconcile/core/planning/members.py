@@ -38,6 +38,7 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.arrangement import DesiredMember, arrange, problem
 from kubectl_reconcile.core.planning.builder import BEING_DELETED, PlanBuilder, is_going, unreadable
+from kubectl_reconcile.core.planning.endings.updates import lets_go
 from kubectl_reconcile.core.planning.hold import hash_of
 from kubectl_reconcile.core.planning.kinds import CRD, PRECIOUS, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import OPEN, Change, Gate, Op, Provenance
@@ -72,12 +73,17 @@ def wanted(builder: PlanBuilder) -> dict[ObjectRef, DesiredMember]:
 
 
 def _learn_kinds(builder: PlanBuilder) -> None:
-    """Add the kinds that this revision's CRDs bring along, or change."""
+    """Add the kinds that this revision's CRDs bring along, or change; take away the versions that these stop to serve."""
     for located in builder.standing.others:
         if located.gvk.kind == CRD.kind and located.gvk.group == CRD.group:
             fresh = kinds_of_crd(located.manifest)
-            if fresh.keys() - builder.kinds.keys() or _is_changed(builder, located):
+            brought, served = fresh.keys() - builder.kinds.keys(), {gvk.group_kind for gvk in fresh}
+            dropped = {gvk for gvk in builder.kinds if gvk.group_kind in served} - fresh.keys()
+            is_changed = (bool(dropped) or not brought) and _is_changed(builder, located)
+            if brought or is_changed:
                 builder.kinds.update(fresh)
+            for gvk in dropped if is_changed else ():
+                del builder.kinds[gvk]
 
 
 def _is_changed(builder: PlanBuilder, crd: Located) -> bool:
@@ -85,7 +91,8 @@ def _is_changed(builder: PlanBuilder, crd: Located) -> bool:
     each = _read(builder, crd)
     if each is None or each.options.theirs.left_out or builder.inputs.live.stored(each.ref) is None:
         return False
-    return compare(builder, each).op is not Op.UNCHANGED
+    change = compare(builder, each)
+    return change.op is not Op.UNCHANGED and not change.gate.blocked
 
 
 def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
@@ -93,7 +100,9 @@ def _read(builder: PlanBuilder, located: Located) -> DesiredMember | None:
     gvk = located.gvk
     kind = builder.kinds.get(gvk)
     if kind is None:
-        problem(builder, located, f"the cluster knows no kind {gvk}", _instead(builder, gvk))
+        is_dropped = gvk in builder.inputs.kinds
+        said = f"its CRD stops serving {gvk}" if is_dropped else f"the cluster knows no kind {gvk}"
+        problem(builder, located, said, _instead(builder, gvk))
         _spare_namesakes(builder, gvk.group_kind, located.ref.name)
         return None
     ref = _placed(located.ref, kind, builder.inputs.sync.default_namespace)
@@ -292,6 +301,8 @@ def _judged(builder: PlanBuilder, each: DesiredMember, manifest: Manifest, live:
             policy=policy,
             adopting=_is_adopted(builder, live),
         )
+        if change.gate.blocked == BEING_DELETED and lets_go(change):
+            change = replace(change, op=Op.REPLACE).gated(blocked="")
         if live is not None and change.is_quiet and is_going(live) and not removes_itself(manifest):
             change = change.gated(blocked=BEING_DELETED)
     if other:

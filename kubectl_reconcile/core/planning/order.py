@@ -83,6 +83,11 @@ def key_of(stage: Stage, place: Place) -> Key:
     return (stage, *(-part for part in place)) if stage is Stage.DELETE else (stage, *place)
 
 
+def place_at(key: Key) -> Place:
+    """Return the place of a change that stands there."""
+    return tuple(-part for part in key[1:]) if key[0] == Stage.DELETE else key[1:]
+
+
 class Steps(Struct, frozen=True):
     """All places of a plan in order, and which of them are barriers. An index counts the places."""
 

@@ -19,6 +19,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,9 +32,9 @@ from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bo
 from kubectl_reconcile.core.planning.endings.holds import Doom, asks, others_along
 from kubectl_reconcile.core.planning.endings.rewiring import going_in, leave, overtake, part, rewired_by
 from kubectl_reconcile.core.planning.hold import Hold, Marked
-from kubectl_reconcile.core.planning.inputs import Inputs
+from kubectl_reconcile.core.planning.inputs import Inputs, Unseen
 from kubectl_reconcile.core.planning.kinds import CRD, NAMESPACE, RIGHTS
-from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse
+from kubectl_reconcile.core.planning.order import Place, arranged, cycles_in, in_reverse, place_at
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.planning.snapshot import Stored, is_marked
@@ -71,7 +72,7 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     rewired = rewired_by(builder)
     bodies = {ref: each.manifest() for ref, each in doomed.items()}
     beside = going_in(change for _, change in builder.changes)
-    cascade = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
+    cascade = cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired, beside)
     ends = Doom(inputs.sync, bodies, cascade, WantedByGit(wanted, builder.standing.members))
     lost = {ref for ref, body in bodies.items() if applyset.has_lost_its_writer(body)}
     sure = replace(ends, roots={ref: body for ref, body in bodies.items() if ref not in lost})
@@ -81,7 +82,7 @@ def prune(builder: PlanBuilder, wanted: Collection[ObjectRef]) -> Pruning:
     leave(builder, bound_to_go(free, inputs.lookups.listed, inputs.live, rewired))
     rewired = rewired_by(builder)
     now = cascade_of_all(free, inputs.lookups.listed, inputs.live, rewired)
-    told = cascade_of_all([*bodies.values(), *beside], inputs.lookups.listed, inputs.live, rewired)
+    told = cascade_of_all(bodies.values(), inputs.lookups.listed, inputs.live, rewired, beside)
     ends = replace(ends, cascade=told)
     _delete(builder, doomed, held, ends, now)
     part(builder, rewired)
@@ -177,10 +178,12 @@ def _delete(
         change = builder.deletion(each).gated(held=ref in held, needs=first.get(ref, ()), waits=waits)
         builder.add(change, places[ref], deleting=True)
     overtake(builder, [ref for ref in now.taken if ref in ends.asked])
+    at = {change.ref: place_at(key) for key, change in builder.changes if change.op is Op.DELETE}
+    known = {change.ref for _, change in builder.changes if change.gate.cascade}
     for below, (manifest, carrier) in ends.cascade.taken.items():
         goes = below in now.taken
-        if goes or below not in ends.asked:
-            builder.add_cascade(below, manifest, carrier, places[ends.cascade.roots[below]], held=not goes)
+        if below not in known and (goes or below not in ends.asked):
+            builder.add_cascade(below, manifest, carrier, at[ends.cascade.roots[below]], held=not goes)
 
 
 def _refuse_in_what_goes(builder: PlanBuilder, going: Collection[ObjectRef]) -> None:
@@ -260,28 +263,29 @@ def _of_unseen(inputs: Inputs) -> Iterator[Problem]:
     """
     sync, coverage = inputs.sync, inputs.coverage
     recorded = coverage.recorded
-    for (kind, place), why in sorted({**coverage.unseen, **_behind_servers_that_are_down(inputs)}.items()):
+    unseen = {**coverage.unseen, **_behind_servers_that_are_down(inputs)}
+    for (kind, place), found in sorted(unseen.items(), key=itemgetter(0)):
         if kind not in recorded.kinds or (place and place not in recorded.places_of(kind)):
             continue
         where = f"{kind} in namespace {place}" if place else str(kind)
         is_sure = recorded.is_detailed or not place
-        is_of_a_person = sync.git is not None and "(403 " in why
+        is_of_a_person = sync.git is not None and found.is_refused and not found.is_of_account
         yield Problem(
             f"Sync {sync.namespace}/{sync.name}",
             0,
-            f"{where} can't be listed, so what Git doesn't ask for any more may be left there: {why}",
-            f"{grant_command(sync)} shows what its account needs" if why.startswith("ServiceAccount ") else "",
+            f"{where} can't be listed, so what Git doesn't ask for any more may be left there: {found.why}",
+            f"{grant_command(sync)} shows what its account needs" if found.is_of_account else "",
             Severity.ERROR if is_sure and not is_of_a_person else Severity.WARNING,
             in_source=False,
         )
 
 
-def _behind_servers_that_are_down(inputs: Inputs) -> dict[tuple[GroupKind, str], str]:
+def _behind_servers_that_are_down(inputs: Inputs) -> dict[tuple[GroupKind, str], Unseen]:
     """Return the kinds of members that nobody serves while a server behind their group doesn't answer, and why: they aren't gone."""
     unavailable, known = inputs.coverage.unavailable, {gvk.group_kind for gvk in inputs.kinds}
     down = {name.rpartition("/")[0]: f"{name} isn't available: {why}" for name, why in unavailable.items()}
     lost = inputs.coverage.recorded.kinds - known
-    return {(kind, ""): down[kind.group] for kind in lost if kind.group in down}
+    return {(kind, ""): Unseen(down[kind.group]) for kind in lost if kind.group in down}
 
 
 def _holds(builder: PlanBuilder, ends: Doom, members: int, asked: int) -> Iterator[Hold]:

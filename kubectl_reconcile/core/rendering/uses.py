@@ -14,7 +14,8 @@ from typing import Any
 
 from kubectl_reconcile.core.manifests.parse import Steps, VariableUse
 from kubectl_reconcile.core.objects import FieldPath, Manifest
-from kubectl_reconcile.core.redaction import without
+from kubectl_reconcile.core.redaction import without_sought
+from kubectl_reconcile.core.spellings import Sought
 
 
 def uses_at(
@@ -42,21 +43,21 @@ def hiding(tree: Any, texts: Collection[str], hidden: str) -> Any:
     """Return *tree* with *hidden* in place of each scalar that is one of *texts*, and of what spells one in a longer text."""
     if not texts:
         return tree
-    return _hiding(tree, texts, [text for text in texts if len(text) > _TELLING], hidden)
+    return _hiding(tree, texts, Sought.of(text for text in texts if len(text) > _TELLING), hidden)
 
 
 _TELLING = 6
 """Characters: what isn't longer, as "true", stands in texts that have nothing to do with it."""
 
 
-def _hiding(tree: Any, texts: Collection[str], telling: Collection[str], hidden: str) -> Any:
+def _hiding(tree: Any, texts: Collection[str], telling: Sought, hidden: str) -> Any:
     if isinstance(tree, Mapping):
         return {name: _hiding(value, texts, telling, hidden) for name, value in tree.items()}
     if isinstance(tree, list | tuple):
         return [_hiding(value, texts, telling, hidden) for value in tree]
     if _spelled(tree) in texts:
         return hidden
-    return without(tree, telling) if telling and isinstance(tree, str) and len(tree) > _TELLING else tree
+    return without_sought(tree, telling) if isinstance(tree, str) and len(tree) > _TELLING else tree
 
 
 def hiding_at(tree: Any, paths: Iterable[tuple[str, ...]], hidden: str) -> Any:

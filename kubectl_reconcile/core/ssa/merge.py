@@ -119,7 +119,8 @@ def three_way(
     try:
         read = LiveObject.read(live, intent["apiVersion"], schema)
         last = stated(base, schema) if base is not None else None
-        owners = ownership_of(read, manager, take_over, adopting=adopting, recalled=last or intent)
+        recalled = last or (None if read.entries else intent)
+        owners = ownership_of(read, manager, take_over, adopting=adopting, recalled=recalled)
         if schema.known:
             validate(intent, schema.root)
         decision = decided(intent, read, owners, policy, ignores, last)

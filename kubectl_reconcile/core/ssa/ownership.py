@@ -148,8 +148,8 @@ def ownership_of(
 ) -> Ownership:
     """Return the owners of *live* as an apply of *manager* will find them, after a takeover if one is due.
 
-    *recalled* is what *manager* applied before, as far as that is known: where all owners of a member were lost, it is recorded as the manager's again. Else
-    the server would make up an owner of all that is there, and nothing that leaves Git would ever go.
+    *recalled* is what *manager* applied before, as far as that is known: where a member isn't recorded to be the manager's any more, or nobody's, it is recorded
+    again. Else nothing that leaves Git would ever go; where all owners were lost, the server would make up one of all that is there.
     """
     doubt = _doubt_of(live, manager)
     entries = live.entries
@@ -159,8 +159,8 @@ def ownership_of(
         if managers := managers_to_take_over(live.manifest, manager, take_over, adopting=adopting):
             entries = taken_over(live.manifest, managers, manager)
             takeover = takeover_patch(live.manifest, entries)
-        elif not entries and adopting is False and recalled is not None:
-            entries = [_recalled(live, manager, recalled)]
+        elif adopting is False and recalled is not None and entry_of(live.manifest, manager) is None:
+            entries = [*entries, _recalled(live, manager, recalled)]
             takeover = takeover_patch(live.manifest, entries)
         owners = owners_in(entries)
     except (ValueError, KeyError, TypeError) as problem:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct, field
@@ -19,6 +20,7 @@ from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.apply.replace import as_restored
 from kubectl_reconcile.core.module.adoption import with_owner_uid
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.planning.builder import is_going
 from kubectl_reconcile.core.planning.kinds import Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.resources.applyset import PART_OF
@@ -195,11 +197,14 @@ class ObjectWriter(Struct):
         return live
 
     async def _replace(self, change: Change) -> Manifest:
-        """Delete an object and recreate it; restore the old one if the new one is refused."""
+        """Delete an object, or let one go that is deleted already, and recreate it; restore the old one if the new one is refused."""
         before, kind = change.before or {}, change.kind
         if kind is None:
             raise ApiError(f"{change.ref}: its kind is no longer served")
-        await self._delete(change)
+        if is_going(before):
+            await self._let_go(change, kind)
+        else:
+            await self._delete(change)
         if why := await self.until_gone(change.ref, kind, before["metadata"]["uid"]):
             raise ApiError(f"it was deleted to be recreated, but {why}; it is recreated once it is gone")
         self.deleted(change.ref, before["metadata"]["uid"])
@@ -208,6 +213,21 @@ class ObjectWriter(Struct):
         except ApiError as error:
             note = "" if change.gate.hook else await self._restored(change, kind, before)
             raise ApiError(f"{error}{note}", status=error.status, reason=error.reason) from error
+
+    async def _let_go(self, change: Change, kind: Kind) -> None:
+        """Have the manifest's finalizers be those of an object that is deleted already, unless that is gone by now."""
+        path, before = kind.path(change.ref.namespace, change.ref.name), change.before or {}
+
+        async def attempt() -> None:
+            live = await self.client.get(path)
+            if live["metadata"]["uid"] != before["metadata"]["uid"]:
+                raise NotFound(f"{change.ref} is another one by now", status=404)
+            await self.client.apply(
+                path, judged_as(live, self._body(change)), manager=change.provenance.manager, force=change.gate.force
+            )
+
+        with suppress(NotFound):
+            await self._ask(attempt)
 
     async def _restored(self, change: Change, kind: Kind, before: Manifest) -> str:
         """Restore a deleted object; return a note on how that went."""

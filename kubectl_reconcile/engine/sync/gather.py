@@ -25,18 +25,27 @@ from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
 from kubectl_reconcile.core.module.api import Module, Observation
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, Problem, Severity
+from kubectl_reconcile.core.objects import (
+    GroupKind,
+    GroupVersionKind,
+    Manifest,
+    ObjectRef,
+    Problem,
+    Severity,
+    labels_of,
+)
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
-from kubectl_reconcile.core.planning.inputs import Coverage, Inputs
+from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Unseen
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.namespaces import made_for
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved
+from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved, set_id_of
 from kubectl_reconcile.core.planning.planner import explain
 from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
 from kubectl_reconcile.core.resources.applyset import MOST_PLACES, PART_OF, Contents, applyset_id, places_beyond
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.core.ssa.ignore import IgnoreFrom
+from kubectl_reconcile.core.ssa.managed_fields import entry_of
 from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.view import BeyondCeiling
@@ -153,7 +162,7 @@ async def plan_with_lookups(
 
     *unseen*, only many objects of a kind and namespace are looked up, by a list: of few, and no hooks, the server judges itself.
 
-    Of objects whose owners were lost it is looked up first what was applied last. Which of the objects that Git doesn't ask for are *strangers* is found out where there are any. What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
+    Of members that nobody is recorded to have applied it is looked up first what was applied last. Which of the objects that Git doesn't ask for are *strangers* is found out where there are any. What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
 
     Raises:
         ApiError: a lookup was refused, or not answered.
@@ -167,7 +176,10 @@ async def plan_with_lookups(
         inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
         inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
         plan, inputs = await plan_observed(inputs, build, look)
-    if any(map(_has_lost_its_owners, plan.acting())) and (recalled := await bases(plan)) is not None:
+    if (
+        any(_is_forgotten(change, set_id_of(inputs.sync)) for change in plan.acting())
+        and (recalled := await bases(plan)) is not None
+    ):
         inputs = inputs.remembering(bases=recalled.memory.bases, verdicts=plan.verdicts)
         plan = await build(inputs)
     if plan.marked.unasked and strangers and (never := await strangers(plan.marked.unasked)):
@@ -266,9 +278,12 @@ async def _is_gone(client: Client, sync: ObjectRef) -> bool:
     return False
 
 
-def _has_lost_its_owners(change: Change) -> bool:
-    """Tell whether nobody is recorded to own anything of an object that changes: what was applied last tells which fields may go."""
-    return change.op is Op.UPDATE and change.before is not None and not change.before["metadata"].get("managedFields")
+def _is_forgotten(change: Change, set_id: str) -> bool:
+    """Tell whether it isn't recorded any more that a member that changes was applied, or by anybody: what was applied last tells which fields may go."""
+    if change.op is not Op.UPDATE or change.before is None or change.is_child:
+        return False
+    is_member = labels_of(change.before).get(PART_OF) == set_id
+    return is_member and entry_of(change.before, change.provenance.manager) is None
 
 
 def _creates(plan: Plan) -> list[tuple[ObjectRef, Kind]]:
@@ -386,10 +401,15 @@ def coverage_of(
         frozenset(feed.resource.gvk.group_kind for feed in lost if not feed.namespace),
         places,
         unread(failures),
-        {(feed.resource.gvk.group_kind, feed.namespace): str(why) for feed, why in lost.items()},
+        {(feed.resource.gvk.group_kind, feed.namespace): _unseen(why) for feed, why in lost.items()},
         recorded,
         unavailable,
     )
+
+
+def _unseen(error: ApiError) -> Unseen:
+    denial = error.denial if isinstance(error, Forbidden) else None
+    return Unseen(str(error), isinstance(error, Forbidden), denial is not None and denial.is_of_account)
 
 
 # --- what deletions take along -------------------------------------------------------------------

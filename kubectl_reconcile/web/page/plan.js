@@ -86,7 +86,8 @@ const Names = ({objects}) => html`<${Some} class="plain" items=${objects} most=$
 
 const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2>Held: ${hold.reason}</h2><p>${hold.message}</p>
   <${Names} objects=${hold.objects}/>
-  ${hold.along.length > 0 && html`<h3>${counted(hold.along.length, 'object')} would go along</h3><${Names} objects=${hold.along}/>`}
+  ${[['would go along', hold.along], ['of these Git still asks for', hold.asked || []]].map(([what, objects]) => objects.length > 0 && html`
+    <h3>${counted(objects.length, 'object')} ${what}</h3><${Names} objects=${objects}/>`)}
 </section>`);
 
 export function Plan({namespace, name, query}) {

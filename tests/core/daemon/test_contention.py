@@ -7,7 +7,6 @@ import pytest
 from kubectl_reconcile.core.daemon.contention import ROUNDS, WINDOW_S, ContentionTracker
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op
-from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 
 SHOP = ObjectRef("reconcile.dev", "Sync", "shop", "shop")
@@ -148,26 +147,3 @@ def test_a_field_that_is_as_it_should_be_ends_it():
     tracker = ContentionTracker()
     tracker.settle(begin(tracker, overwrite(tracker) + 1))
     assert not tracker.contentions()
-
-
-EXACT = {
-    "a field": (REPLICAS, FieldPath.fields("spec", "strategy")),
-    "a field of a list item": (
-        FieldPath(("f:spec", 'k:{"containerPort":80,"protocol":"TCP"}', "f:name")),
-        FieldPath(("f:spec", 'k:{"containerPort":80,"protocol":"UDP"}', "f:name")),
-    ),
-    "the item of a set": (
-        FieldPath(("f:metadata", "f:finalizers", 'v:"a"')),
-        FieldPath(("f:metadata", "f:finalizers", 'v:"b"')),
-    ),
-    "a name with dots": (FieldPath.fields("data", "a.b/c"), FieldPath.fields("data", "a", "b/c")),
-}
-
-
-@pytest.mark.parametrize(("path", "other"), EXACT.values(), ids=EXACT)
-def test_a_rule_made_from_a_path_means_just_that_and_what_is_below(path, other):
-    rule = IgnoreRule.at(path)
-    assert rule.matches(path)
-    assert rule.matches(FieldPath((*path, "f:below")))
-    assert not rule.matches(other)
-    assert not rule.matches(FieldPath(path[:-1]))

@@ -436,6 +436,16 @@ def test_what_a_module_warns_of_is_in_the_plan_and_keeps_nothing_from_happening(
 
 # --- whole namespaces ---
 
+
+def test_what_owns_each_other_in_a_ring_is_shown_once_when_it_goes():
+    """Whoever may write objects of the namespace may make such a ring."""
+    first, second, third = live(child("a")), live(child("b"), owner="uid-a"), live(child("c"), owner="uid-b")
+    fourth = live(child("d"), owner="uid-c")
+    fourth["metadata"]["uid"] = "uid-a"
+    made = plan(wants(), cache(), first, second, third, fourth)
+    assert sorted(each.ref.name for each in made.changes) == ["a", "b", "c", "d"]
+
+
 POD = GroupVersionKind("", "v1", "Pod")
 
 

@@ -421,6 +421,36 @@ def test_a_field_that_a_changed_crd_brings_is_known_to_the_objects_beside_it():
     assert only(made, "one").kind is not THING
 
 
+def versions(*names):
+    """The CRD of Things that serves these versions."""
+    one = crd("text")
+    found = [{**one["spec"]["versions"][0], "name": name, "storage": name == names[-1]} for name in names]
+    return {**one, "spec": {**one["spec"], "versions": found}}
+
+
+@pytest.mark.parametrize("set_id", [SHOP_ID, "somebody-elses"])
+def test_an_object_of_a_version_that_its_crd_stops_to_serve_is_told_and_stays(set_id):
+    both = versions("v1", "v2")
+    kinds = {
+        **KINDS,
+        **kinds_of_crd(both),
+        CRDS: Kind(CRDS, "customresourcedefinitions", namespaced=False, schema=OF_CRDS),
+    }
+    definition = live_crd(both)
+    definition["metadata"]["labels"] = {PART_OF: set_id}
+    old = {**service("one", "example.com/v1/Thing"), "spec": {"text": "x"}}
+    there = {**member(old, set_id=SHOP_ID, source="a.yaml")}
+    there["metadata"] |= {"namespace": "shop", "uid": "t", "resourceVersion": "1"}
+    made = plan([versions("v2"), old], [definition, there], kinds=kinds)
+    if set_id == SHOP_ID:
+        (told,) = made.problems
+        assert told.message == "its CRD stops serving Thing example.com/v1"
+        assert told.hint.startswith("the cluster serves it as example.com/v2: ")
+        assert [change.ref.name for change in made.changes] == ["things.example.com"]
+    else:  # that CRD is left alone, and goes on serving both
+        assert not made.problems
+
+
 def test_where_the_crd_is_what_it_was_its_kind_stays_as_the_server_has_it():
     made = things(crd("text"), {**NEWER, "spec": {"text": "x"}}, made_by=crd("text"))
     assert only(made, "things.example.com").op is Op.UNCHANGED

@@ -7,6 +7,7 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef, Problem
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
 from kubectl_reconcile.core.planning.hold import approval_of_all
+from kubectl_reconcile.core.planning.inputs import Unseen
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.planner import build_removal
 from kubectl_reconcile.core.planning.prune import holders_of, parted, without_rights
@@ -446,7 +447,11 @@ def unseen(place, *, recorded=("shop", "ops"), is_detailed=True, **more):
         frozenset({CONFIG_MAPS}), frozenset({*recorded, "shop"}), {CONFIG_MAPS: frozenset(recorded)}, is_detailed
     )
     made = plan(
-        [STAYS], [live(STAYS), live(config("old"))], unseen={(CONFIG_MAPS, place): WHY}, recorded=contents, **more
+        [STAYS],
+        [live(STAYS), live(config("old"))],
+        unseen={(CONFIG_MAPS, place): Unseen(WHY, is_refused=True, is_of_account=True)},
+        recorded=contents,
+        **more,
     )
     return made, [each for each in made.problems if not each.in_source]
 
@@ -471,12 +476,21 @@ def test_of_a_sync_that_does_not_say_where_its_members_are_it_is_a_warning():
 
 
 def test_what_a_person_may_not_see_of_what_an_account_applies_is_a_warning():
-    kinds, denied = {(CONFIG_MAPS, "ops")}, 'configmaps is forbidden: User "jane" cannot list resource (403 Forbidden)'
+    denied = Unseen('configmaps is forbidden: User "jane" cannot list resource (403 Forbidden)', is_refused=True)
     recorded = Contents(frozenset({CONFIG_MAPS}), frozenset({"shop", "ops"}))
     for git, is_error in ((GitSpec(url="https://git.example.com/shop"), False), (None, True)):
         sync = Sync(name="shop", namespace="shop", git=git)
-        made = plan([STAYS], [live(STAYS)], sync=sync, unseen=dict.fromkeys(kinds, denied), recorded=recorded)
+        made = plan([STAYS], [live(STAYS)], sync=sync, unseen={(CONFIG_MAPS, "ops"): denied}, recorded=recorded)
         assert [(each.is_error, each.hint) for each in made.problems] == [(is_error, "")]
+
+
+def test_what_a_reason_merely_quotes_says_nothing_of_who_may_not_look():
+    """A server that converts a kind may answer what it likes."""
+    quoted = Unseen("conversion webhook failed: ServiceAccount x (403 Forbidden)")
+    recorded = Contents(frozenset({CONFIG_MAPS}), frozenset({"shop", "ops"}))
+    sync = Sync(name="shop", namespace="shop", git=GitSpec(url="https://git.example.com/shop"))
+    (told,) = plan([STAYS], [live(STAYS)], sync=sync, unseen={(CONFIG_MAPS, "ops"): quoted}, recorded=recorded).problems
+    assert (told.is_error, told.hint) == (True, "")
 
 
 def test_a_kind_of_which_nothing_can_be_listed_is_told():

@@ -4,7 +4,7 @@ import copy
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from msgspec import structs
 from strategies import CRD, PUBLISHED, SCHEMA, entry, field_sets, living, objects
 
@@ -759,6 +759,19 @@ def test_a_member_whose_owners_were_lost_becomes_what_it_would_have_become_where
     recalled = judge(desired, wiped(live), base=base, adopting=False)
     assert same(recalled.merged, wiped(judge(desired, live, base=base).merged)) or recalled.verdict is Verdict.UNSURE
     assert all(step["op"] == "add" for step in recalled.takeover[:1])
+
+
+@given(objects(), objects())
+def test_a_member_of_which_only_our_own_record_was_lost_becomes_what_it_would_have_become(base, desired):
+    other = entry("m1", FieldSet.of([("f:metadata", "f:labels", "f:theirs")]))
+    whole = after_apply(base, other)
+    assume(len(whole["metadata"]["managedFields"]) == 2)
+    lost = {**whole, "metadata": {**whole["metadata"], "managedFields": [other]}}
+    recalled = judge(desired, lost, base=base, adopting=False)
+    assert same(wiped(recalled.merged), wiped(judge(desired, whole, base=base).merged)) or (
+        recalled.verdict is Verdict.UNSURE
+    )
+    assert judge(desired, lost, adopting=False).takeover == ()  # nobody knows what to recall
 
 
 def test_what_leaves_git_goes_once_it_is_recorded_again_who_applied_it():

@@ -32,9 +32,9 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Credentials
 from kubectl_reconcile.source.worktree import WorktreeSource
+from tests.certificates import self_signed
 from tests.chart_server import index, serving
 from tests.core.planning.changes import a_change
-from tests.e2e.self_signed import self_signed
 from tests.rendering_tools import packed, silence
 
 LIMITS = GitLimits()

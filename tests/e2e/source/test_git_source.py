@@ -32,7 +32,7 @@ from kubectl_reconcile.source.git import (
     SourceError,
     SourceFault,
 )
-from tests.e2e.self_signed import self_signed
+from tests.certificates import self_signed
 from tests.e2e.ssh_host import private
 from tests.talking import talking
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from tests.laws.deletions import many, path_of
+from tests.waiting import until
 
 REPLACE = {"reconcile.dev/replace": "true"}
 NOBODY = {
@@ -57,12 +56,6 @@ async def uids(shop, kind):
     }
 
 
-async def until(true):
-    async with asyncio.timeout(200):
-        while not await true():
-            await asyncio.sleep(0.05)
-
-
 async def running(shop):
     """Its two claims, once the StatefulSet has made them and owns them."""
     shop.write({"db.yaml": database("10Mi")})
@@ -71,7 +64,7 @@ async def running(shop):
     async def has_claims():
         return len(await uids(shop, "PersistentVolumeClaim")) == 2
 
-    await until(has_claims)
+    await until(has_claims, "two claims")
     return await uids(shop, "PersistentVolumeClaim")
 
 
@@ -90,7 +83,7 @@ async def test_claims_that_go_with_a_replaced_stateful_set_are_named_and_go_once
         now = await uids(shop, "PersistentVolumeClaim")
         return len(now) == 2 and not now & before
 
-    await until(are_others)
+    await until(are_others, "two other claims")
     shop.write({"db.yaml": database("30Mi")})
     assert [each.reason for each in (await shop.plan()).holds] == ["NeedsConsent"]  # the next one is another decision
 
@@ -115,6 +108,37 @@ async def test_a_claim_is_never_replaced_unasked_even_where_it_says_that_it_may_
     shop.write({"data.yaml": other})
     made = await shop.plan()
     assert [(change.op, change.gate.held) for change in made.changes] == [(Op.REPLACE, True)]
+    await shop.sync()
+    assert (await shop.live("PersistentVolumeClaim", "data"))["metadata"]["uid"] == uid
+
+
+async def deleted(shop, kind, name):
+    """The uid of an object that somebody deletes, and a finalizer keeps."""
+    live = await shop.live(kind, name)
+    await shop.session.client.delete(path_of(kind, shop.namespace, name))
+    return live["metadata"]["uid"]
+
+
+async def test_what_its_manifest_lets_go_is_made_again(shop, manifests):
+    config_map = manifests("config_map")
+    kept = config_map("kept")
+    kept["metadata"]["finalizers"] = ["example.com/keep"]
+    shop.write({"kept.yaml": kept})
+    await shop.sync()
+    uid = await deleted(shop, "ConfigMap", "kept")
+    shop.write({"kept.yaml": config_map("kept")})
+    assert [change.op for change in (await shop.plan()).changes] == [Op.REPLACE]
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    metadata = (await shop.live("ConfigMap", "kept"))["metadata"]
+    assert (metadata["uid"] != uid, "deletionTimestamp" in metadata, metadata.get("finalizers")) == (True, False, None)
+
+
+async def test_data_is_let_go_by_nobody_unasked(shop):
+    shop.write({"data.yaml": claim(finalizers=["example.com/keep"])})
+    await shop.sync()
+    uid = await deleted(shop, "PersistentVolumeClaim", "data")
+    shop.write({"data.yaml": claim()})
+    assert [hold.reason for hold in (await shop.plan()).holds] == ["NeedsConsent"]
     await shop.sync()
     assert (await shop.live("PersistentVolumeClaim", "data"))["metadata"]["uid"] == uid
 

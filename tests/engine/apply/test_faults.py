@@ -20,7 +20,7 @@ from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.apply.flow_control import FlowControl, patiently
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync.session import Session
-from tests.certificates import certificate
+from tests.certificates import self_signed
 from tests.engine.shop import Shop
 from tests.waiting import until
 
@@ -60,8 +60,8 @@ async def webhook(session, namespace, tmp_path):
         answer = {"uid": asked["uid"], "allowed": fine, **({} if fine else {"status": status})}
         return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer})
 
-    private, public = certificate()
-    (tmp_path / "both.pem").write_bytes(private + public)
+    public, private = self_signed(is_authority=False)
+    (tmp_path / "both.pem").write_text(private + public)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "both.pem")
     app = web.Application()
@@ -81,7 +81,7 @@ async def webhook(session, namespace, tmp_path):
                 "name": "taste.example.com",
                 "admissionReviewVersions": ["v1"],
                 "sideEffects": "None",
-                "clientConfig": {"url": address, "caBundle": base64.b64encode(public).decode()},
+                "clientConfig": {"url": address, "caBundle": base64.b64encode(public.encode()).decode()},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "rules": [
                     {

@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_reconcile.cluster.errors import Forbidden, TooManyRequests, Unreachable
 from kubectl_reconcile.engine.apply.flow_control import LATE, FlowControl, patiently
-from tests.waiting import until
+from tests.waiting import steadily_meanwhile, until
 
 
 @pytest.fixture(autouse=True)
@@ -249,8 +249,9 @@ async def test_requests_that_a_webhook_holds_up_need_no_place_and_bound_their_te
     server, pace = Held(), FlowControl(start=8, most=8)
     hog = await server.asked([f"a{number}" for number in range(200)], pace.share("a"))
     await until(lambda: len(server.begun) >= LATE.late, "they are late", timeout_s=10, pause_s=0.005)
-    await asyncio.sleep(0.05)  # more would begin within it
-    assert len(server.begun) <= LATE.late + 6, "no more begin where so many are late"
+    await steadily_meanwhile(
+        lambda: len(server.begun) <= LATE.late + 6, "no more begin where so many are late", for_s=0.05
+    )
     others = await server.asked(["b", "c"], pace.share("b"))
     assert server.begun[-2:] == ["b", "c"]
     await server.answer_all([*hog, *others])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kubectl_reconcile.core.objects import GroupVersionKind
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.apply.object_writer import write_status
+from kubectl_reconcile.engine.sync import reconcile, targets
+from kubectl_reconcile.engine.sync.perform import perform, tell
 from tests.waiting import until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -124,6 +128,32 @@ async def test_a_member_whose_owners_were_lost_goes_on_as_a_member_and_is_delete
     await shop.approve(done.plan)
     assert (await shop.sync()).report.counts.deleted == 1
     assert await shop.live("ConfigMap", "lost") is None
+
+
+async def test_a_member_of_which_only_our_record_was_lost_loses_what_git_drops(session, shop, manifests, git_server):
+    """The commit that was applied last tells what that was."""
+    config_map = manifests("config_map")
+    sync = {
+        "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "followed", "namespace": shop.namespace},
+        "spec": {"source": {"git": {"url": git_server.url, "branch": "main", "path": "."}}},
+    }  # fmt: skip
+    await session.client.create(f"/apis/reconcile.dev/v1alpha1/namespaces/{shop.namespace}/syncs", sync)
+
+    async def synced(**data):
+        git_server.push({"a.yaml": json.dumps(config_map("lost", **data))}, "Change")
+        target = await targets.sync_target(session, "followed", shop.namespace)
+        done = await perform(session, target, await reconcile.plan(session, target))
+        await tell(session, target, done.report)
+        return done.report.reason
+
+    assert await synced(a="1", b="2") is ConditionReason.SYNCED
+    await shop.patch("ConfigMap", "lost", {"metadata": {"annotations": {"theirs": "x"}}})
+    entries = (await shop.live("ConfigMap", "lost"))["metadata"]["managedFields"]
+    (ours,) = (at for at, each in enumerate(entries) if each["operation"] == "Apply")
+    await shop.patch("ConfigMap", "lost", [{"op": "remove", "path": f"/metadata/managedFields/{ours}"}])
+    assert await synced(a="1") is ConditionReason.SYNCED
+    live = await shop.live("ConfigMap", "lost")
+    assert (live["data"], live["metadata"]["annotations"]["theirs"]) == ({"a": "1"}, "x")
 
 
 async def test_an_object_is_deleted_though_the_same_sync_has_its_version_served_no_more(shop, session, gizmos):

@@ -16,7 +16,7 @@ from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.daemon.views import followed
 from kubectl_reconcile.engine.sync.session import Session
-from tests.e2e.self_signed import self_signed
+from tests.certificates import self_signed
 from tests.engine.shop import Shop
 from tests.kubectl import Kubectl
 from tests.waiting import until

@@ -8,15 +8,10 @@ import os
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from kubectl_reconcile_operators.backups.agent.bucket import BucketAddress, fault_of
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError
@@ -24,6 +19,7 @@ from kubectl_reconcile_operators.backups.agent.place import PlaceError, add_plac
 from kubectl_reconcile_operators.backups.retention import RetentionRule
 from kubectl_reconcile_operators.etcd_backup.agent.restore import main as restore
 from kubectl_reconcile_operators.etcd_backup.agent.snapshots import SNAPSHOTS
+from tests.certificates import self_signed
 from tests.s3_server import KEYS, S3Server
 
 WHOLE = gzip.decompress((Path(__file__).parent / "snapshots/r201.db.gz").read_bytes())
@@ -189,7 +185,9 @@ def test_a_key_that_the_server_doesnt_know_is_told_by_its_secret(desk):
 def test_a_server_with_a_certificate_of_its_own_authority_is_trusted_by_that_alone(tmp_path, monkeypatch, s3_python):
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    files = certificate(tmp_path)
+    files = tmp_path / "ca.crt", tmp_path / "tls.key"
+    for path, text in zip(files, self_signed(is_authority=False), strict=True):
+        path.write_text(text)
     server = S3Server("backups", certificate=files, scheme="https")
     try:
         desk = Desk(server, tmp_path, "shop/db")
@@ -201,30 +199,6 @@ def test_a_server_with_a_certificate_of_its_own_authority_is_trusted_by_that_alo
         assert place.names() == [NAME]
     finally:
         server.end()
-
-
-def certificate(folder):
-    """Files of a certificate for the loopback that vouches for itself, and of its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "s3")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    content = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    files = folder / "ca.crt", folder / "tls.key"
-    files[0].write_bytes(made.public_bytes(pem))
-    files[1].write_bytes(content)
-    return files
 
 
 ADDRESS = BucketAddress("backups", "", "eu-central-1", is_path_style=False, ca="", field=".spec.storage.s3")

@@ -8,7 +8,7 @@ knows what goes with it.
 Why an object ends doesn't matter: it is deleted, or deleted to be recreated, or its namespace goes.
 
 What a controller recreates at any time (the pods and ReplicaSets of a workload, events, endpoints, leases) doesn't count, but what
-that owns does.
+that owns does. An owner reference is anybody's to write, so these are known by their own kinds, too.
 
 Pure: lists in, references out. What lists hold was written by others, and may be anything.
 """
@@ -27,8 +27,10 @@ from kubectl_reconcile.core.objects import (
     GroupKind,
     Manifest,
     ObjectRef,
+    annotations_of,
     controller_of,
     labels_of,
+    map_at,
     maps_in,
     metadata_of,
 )
@@ -49,12 +51,26 @@ FLEETING = frozenset(
         GroupKind("discovery.k8s.io", "EndpointSlice"),
         GroupKind("events.k8s.io", "Event"),
         GroupKind("metrics.k8s.io", "PodMetrics"),
+        GroupKind("storage.k8s.io", "CSIStorageCapacity"),
     }
 )
 """Kinds that come and go by themselves."""
 
-_POD = GroupKind("", "Pod")
-_WORKLOAD_GROUPS = frozenset({"", "apps", "batch"})
+_POD, _SECRET, _ACCOUNT = GroupKind("", "Pod"), GroupKind("", "Secret"), GroupKind("", "ServiceAccount")
+_WORKLOADS = frozenset({GroupKind("apps", kind) for kind in ("DaemonSet", "ReplicaSet", "StatefulSet")}) | {
+    GroupKind("batch", "Job"),
+    GroupKind("", "ReplicationController"),
+}
+_RECREATED: Final[Mapping[GroupKind, frozenset[GroupKind]]] = {
+    _POD: _WORKLOADS,
+    GroupKind("apps", "ReplicaSet"): frozenset({GroupKind("apps", "Deployment")}),
+    GroupKind("batch", "Job"): frozenset({GroupKind("batch", "CronJob")}),
+    CLAIM: frozenset({_POD}),
+    GroupKind("resource.k8s.io", "ResourceClaim"): frozenset({_POD}),
+}
+"""Kinds that come and go with those that control them: a claim that a pod controls is its scratch space."""
+_OF_ACCOUNT: Final = ("kubernetes.io/service-account.name", "kubernetes.io/service-account.uid")
+"""What a Secret with a token says of the account that it is for."""
 _BUILT_IN = frozenset({"", "apps", "autoscaling", "batch", "extensions", "policy"}) | {
     f"{name}.k8s.io"
     for name in (
@@ -64,7 +80,7 @@ _BUILT_IN = frozenset({"", "apps", "autoscaling", "batch", "extensions", "policy
     )
 }  # fmt: skip
 """Groups of the server's own kinds. Of those that are in no namespace only claims are looked for: most own nothing, and a look at all would be a look at the whole cluster."""
-_DEFAULTS = frozenset({(GroupKind("", "ServiceAccount"), "default"), (GroupKind("", "ConfigMap"), "kube-root-ca.crt")})
+_DEFAULTS = frozenset({(_ACCOUNT, "default"), (GroupKind("", "ConfigMap"), "kube-root-ca.crt")})
 _FEW_NAMESPACES = 5
 _ANYTHING = GroupKind("", "objects")
 
@@ -92,6 +108,13 @@ class Listed(Struct, frozen=True, dict=True):
             for uid in owners_in(each):
                 found.setdefault(uid, []).append(each)
         return found
+
+    @functools.cached_property
+    def tokens(self) -> Sequence[Manifest]:
+        """The Secrets that say that they are tokens of an account."""
+        return [
+            each for each in self.objects if each.get("kind") == _SECRET.kind and _OF_ACCOUNT[0] in annotations_of(each)
+        ]
 
 
 class Cascade(Struct):
@@ -136,11 +159,29 @@ def cascade_of_all(
     listed: Mapping[Listing, Listed],
     live: Snapshot,
     rewired: Mapping[ObjectRef, Manifest] = NO_REWIRING,
+    beside: Iterable[Manifest] = (),
 ) -> Cascade:
-    """Return what goes along with *roots*, which go together: what several of them own goes, too, though with none alone."""
-    found, queue = Cascade(), deque(roots)
-    gone = set(map(_uid, queue)) - {""}
-    found.roots = {(ref := ObjectRef.of(each)): ref for each in queue}
+    """Return what goes along with *roots*, which go together: what several of them own goes, too, though with none alone.
+
+    What is *beside* them goes in any case: what these own together with roots goes along with the roots.
+    """
+    found, sure, unsure, gone = Cascade(), deque(beside), deque(roots), set[str]()
+    found.roots = {(ref := ObjectRef.of(each)): ref for each in (*sure, *unsure)}
+    for queue in (sure, unsure):
+        gone |= set(map(_uid, queue)) - {""}
+        _follow(queue, gone, found, listed, live, rewired)
+    return found
+
+
+def _follow(
+    queue: deque[Manifest],
+    gone: set[str],
+    found: Cascade,
+    listed: Mapping[Listing, Listed],
+    live: Snapshot,
+    rewired: Mapping[ObjectRef, Manifest],
+) -> None:
+    """Find what goes with all in *queue*, where what is *gone* already goes, too."""
     while queue:
         carrier = queue.popleft()
         above = ObjectRef.of(carrier)
@@ -153,7 +194,6 @@ def cascade_of_all(
             queue.append(each)
             if not _is_fleeting(each):
                 found.taken[ref] = each, above
-    return found
 
 
 def bound_to_go(
@@ -186,10 +226,14 @@ def _listed(carrier: Manifest, listed: Mapping[Listing, Listed], found: Cascade)
         if answer is None:
             found.lacking.add(listing)
         unseen = answer.unseen if answer else (listing.kind or _ANYTHING,)
+        if listing.kind is not None and not _is_served(carrier):
+            unseen = (listing.kind,)
         if holds_all and unseen:
             found.uncounted.update(_placed(kind, listing) for kind in unseen)
             found.blind.add(found.roots[ObjectRef.of(carrier)])
         known = () if answer is None else answer.objects if holds_all else answer.by_owner.get(_uid(carrier), ())
+        if answer is not None and ObjectRef.of(carrier).group_kind == _ACCOUNT:
+            known = (*known, *answer.tokens)
         yield from (each for each in known if applyset.may_be_member(ObjectRef.of(each), places))
 
 
@@ -204,13 +248,24 @@ def _goes(each: Manifest, carrier: Manifest, gone: set[str]) -> bool:
     """Tell whether an object that a list or a cache shows with *carrier* goes with it."""
     kind, namespace = ObjectRef.of(carrier).group_kind, each["metadata"].get("namespace")
     if kind == SYNC.group_kind and labels_of(each).get(applyset.PART_OF) == applyset.applyset_id(ObjectRef.of(carrier)):
-        return applyset.is_marked_by_us(each) and not MemberOptions.of(each).kept
+        options = MemberOptions.of(each)
+        return applyset.is_marked_by_us(each) and not (options.kept or options.theirs.asks)
     if kind == NAMESPACE and namespace == ObjectRef.of(carrier).name:
         return True
     if kind == CRD and ObjectRef.of(each).group_kind in {listing.kind for listing in _listings_of_crd(carrier)}:
         return True
+    if kind == _ACCOUNT and _is_token_of(each, carrier):
+        return True
     owners = owners_in(each)
     return _uid(carrier) in owners and gone.issuperset(owners)
+
+
+def _is_token_of(each: Manifest, account: Manifest) -> bool:
+    """Tell whether an object is a token for an account, which the control plane deletes with it, though nothing owns it."""
+    ref, of = ObjectRef.of(each), ObjectRef.of(account)
+    name, uid = map(annotations_of(each).get, _OF_ACCOUNT)
+    is_near = ref.group_kind == _SECRET and ref.namespace == of.namespace
+    return is_near and name == of.name and uid in {None, "", _uid(account)}
 
 
 def owners_in(manifest: Manifest) -> set[str]:
@@ -250,6 +305,14 @@ def _listings_of_crd(crd: Manifest) -> Iterator[Listing]:
         yield Listing(GroupKind(spec.get("group") or "", kind))
 
 
+def _is_served(carrier: Manifest) -> bool:
+    """Tell whether a list shows the objects of a CRD: those of which no version is served are there, and nobody sees them."""
+    if ObjectRef.of(carrier).group_kind != CRD:
+        return True
+    versions = maps_in(map_at(carrier, "spec").get("versions"))
+    return not versions or any(each.get("served", True) for each in versions)
+
+
 def _listings_of_sync(sync: Manifest) -> Iterator[Listing]:
     contents, set_id = applyset.Contents.recorded(sync), applyset.applyset_id(ObjectRef.of(sync))
     places = sorted(contents.namespaces) if len(contents.namespaces) <= _FEW_NAMESPACES else [""]
@@ -276,8 +339,7 @@ def _is_fleeting(manifest: Manifest) -> bool:
     if (controller := controller_of(manifest)) is None:
         return False
     group = str(controller.get("apiVersion") or "").rpartition("/")[0]
-    is_ephemeral = ref.group_kind == CLAIM and controller.get("kind") == _POD.kind
-    return group in _WORKLOAD_GROUPS and (ref.group_kind != CLAIM or is_ephemeral)
+    return GroupKind(group, str(controller.get("kind"))) in _RECREATED.get(ref.group_kind, ())
 
 
 def _uid(manifest: Manifest) -> str:

@@ -7,7 +7,7 @@ Rules:
 
 - All that ends counts, whichever object takes it along.
 - What holds other things or data (``PRECIOUS``), what can't be counted, what Git still asks for, what its author wants
-  to be asked about, and the very Sync that makes the plan: these wait for a person, however few they are.
+  to keep or to be asked about, and the very Sync that makes the plan: these wait for a person, however few they are.
 - An approval is of these very objects: one that is recreated under its name is another.
 
 Pure.
@@ -54,7 +54,8 @@ class Doom(Struct, frozen=True):
         return is_grave or root in self.cascade.blind or asks(self.roots[root])
 
     def _is_grave(self, ref: ObjectRef) -> bool:
-        return ref.group_kind in PRECIOUS or ref in self.asked or ref == self.sync.ref
+        is_grave = ref.group_kind in PRECIOUS or ref in self.asked or ref == self.sync.ref
+        return is_grave or _objects(self.cascade.taken[ref][0])
 
     def hold(self, reason: str, message: str, roots: Collection[ObjectRef]) -> Hold:
         """Return that *roots* wait, with all that goes along with these."""
@@ -73,19 +74,29 @@ class Doom(Struct, frozen=True):
         risky = self.risky
         if not risky or self.is_approved(risky):
             return None
-        along = set(self._along(risky))
         unknown = sorted(self.cascade.uncounted) if self.cascade.blind.intersection(risky) else []
         more = f"; uncounted, because they can't be listed: {first_few(unknown, _SHOWN)}" if unknown else ""
-        if self.sync.ref in {*risky, *along}:
-            message = f"this Sync itself would be deleted, and nothing would follow {self.sync.ref} any more"
-            return self.hold("NeedsConsent", f"{message}{more}", risky)
-        if any(ref.group_kind in PRECIOUS for ref in (*risky, *along)):
-            return self.hold("NeedsConsent", f"{doing} these deletes everything in them, too{more}", risky)
-        if unknown:
+        why = self._gravest(doing, risky)
+        if why is None and unknown:
             return self.hold("Uncounted", f"it isn't known which other objects are deleted with these{more}", risky)
+        return self.hold("NeedsConsent", f"{why or self._own_word(doing, risky)}{more}", risky)
+
+    def _gravest(self, doing: str, risky: Collection[ObjectRef]) -> str | None:
+        """Return what there is to lose; None where it is just what is annotated, what isn't known, or what Git wants back."""
+        ends = {*risky, *self._along(risky)}
+        if self.sync.ref in ends:
+            return f"this Sync itself would be deleted, and nothing would follow {self.sync.ref} any more"
+        if any(ref.group_kind in PRECIOUS for ref in ends):
+            return f"{doing} these deletes everything in them, too"
+        return None
+
+    def _own_word(self, doing: str, risky: Collection[ObjectRef]) -> str:
+        along = sorted(self._along(risky))
         if any(ref in self.asked for ref in along):
-            return self.hold("NeedsConsent", f"{doing} these deletes what they own", risky)
-        return self.hold("NeedsConsent", "these are annotated so that a person must approve their deletion", risky)
+            return f"{doing} these deletes what they own"
+        if said := [ref for ref in along if _objects(self.cascade.taken[ref][0])]:
+            return f"{doing} these deletes what is annotated to stay, or to be asked about: {first_few(said, _SHOWN)}"
+        return "these are annotated so that a person must approve their deletion"
 
     def is_approved(self, roots: Collection[ObjectRef]) -> bool:
         """Tell whether a person agreed to just that."""
@@ -100,6 +111,11 @@ def states_of(roots: Mapping[ObjectRef, Manifest], chosen: Collection[ObjectRef]
 def asks(manifest: Manifest) -> bool:
     """Tell whether an object says itself that a person must agree to its deletion."""
     return MemberOptions.of(manifest).theirs.asks
+
+
+def _objects(manifest: Manifest) -> bool:
+    """Tell whether an object that would go along says itself that it stays, or that a person must agree."""
+    return asks(manifest) or MemberOptions.of(manifest).kept
 
 
 def others_along(number: int) -> str:

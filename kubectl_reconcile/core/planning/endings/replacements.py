@@ -9,7 +9,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from kubectl_reconcile.core.planning.endings.cascade import (
     Listing,
     bound_to_go,
     cascade_of_all,
+    owners_in,
     parting_from,
 )
 from kubectl_reconcile.core.planning.endings.holds import Doom, others_along
@@ -46,6 +47,8 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     }
     if not roots:
         return made
+    if orphans := _orphans(made, roots, beside):
+        return with_replacements(_left(made, orphans), sync, listed)
     rewired = {
         each.ref: each.after
         for each in made.acting()
@@ -53,8 +56,8 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     }
     parting = _parting(made, roots, rewired)
     rewired = {ref: each for ref, each in rewired.items() if ref not in parting.late}
-    nobody, bodies = Objects(), [*roots.values(), *beside]  # what they own together goes, too
-    cascade = cascade_of_all(bodies, listed, nobody, rewired)
+    nobody = Objects()
+    cascade = cascade_of_all(roots.values(), listed, nobody, rewired, beside)
     cascade.taken = {ref: each for ref, each in cascade.taken.items() if ref not in going}
     staying = {each.ref for each in made.changes if each.op is not Op.DELETE and not each.is_child}
     ends = Doom(sync, roots, cascade, staying)
@@ -64,7 +67,7 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     lost = bound_to_go(free, listed, nobody, rewired)
     rewired = {ref: each for ref, each in rewired.items() if ref not in lost}
     now = cascade_of_all(free, listed, nobody, rewired)
-    told = cascade_of_all(bodies, listed, nobody, rewired)
+    told = cascade_of_all(roots.values(), listed, nobody, rewired, beside)
     told.taken = {ref: each for ref, each in told.taken.items() if ref not in going}
     gated = made.with_changes(
         each.gated(blocked=BOUND_TO_GO)
@@ -76,6 +79,17 @@ def with_replacements(made: Plan, sync: Sync, listed: Mapping[Listing, Listed]) 
     )
     changes = tuple(_changes(gated, told, now, staying))
     return replace(made, changes=changes, holds=(*made.holds, *holds), lacking=made.lacking | cascade.lacking)
+
+
+def _orphans(made: Plan, roots: Mapping[ObjectRef, Manifest], beside: Iterable[Manifest]) -> set[ObjectRef]:
+    """Return what would be recreated with owners that all go in this very sync: the garbage collector would delete it again."""
+    going = {str(body["metadata"].get("uid")) for body in (*roots.values(), *beside)}
+    owners = {each.ref: owners_in(each.after or {}) for each in made.acting() if each.ref in roots}
+    return {ref for ref, found in owners.items() if found and found <= going}
+
+
+def _left(made: Plan, refs: Collection[ObjectRef]) -> Plan:
+    return made.with_changes(each.gated(blocked=BOUND_TO_GO) if each.ref in refs else each for each in made.changes)
 
 
 class _Parting(Struct, frozen=True):

@@ -1,5 +1,7 @@
 """Replicas of a StatefulSet that are taken away, and the claims that go with them: these are named, and wait for a person.
 
+Where a module wants its child so, it has decided that: what goes is named, and waits for nobody, since nobody could agree to it by a Sync.
+
 Pure.
 """
 
@@ -23,16 +25,17 @@ from kubectl_reconcile.core.planning.endings.updates import (
 )
 from kubectl_reconcile.core.planning.hold import is_approved
 from kubectl_reconcile.core.planning.kinds import CLAIM
+from kubectl_reconcile.core.planning.order import Place
 from kubectl_reconcile.core.planning.plan import Change
 
 
 def scale_in(builder: PlanBuilder, asked: Collection[ObjectRef]) -> None:
     """Hold the updates of *builder* that take claims away, unless a person has agreed; show what goes along. *asked* is what Git asks for."""
-    for change in [each for _, each in builder.changes if ends_claims(each) and each.writes]:
-        _scale_in(builder, change, asked)
+    for key, change in [(key, each) for key, each in builder.changes if ends_claims(each) and each.writes]:
+        _scale_in(builder, change, key[1:], asked)
 
 
-def _scale_in(builder: PlanBuilder, change: Change, asked: Collection[ObjectRef]) -> None:
+def _scale_in(builder: PlanBuilder, change: Change, place: Place, asked: Collection[ObjectRef]) -> None:
     inputs, listing = builder.inputs, claims_listing(change)
     listed, answer = inputs.lookups.listed, inputs.lookups.listed.get(listing)
     claims = condemned_claims(change, answer or Listed())
@@ -45,7 +48,7 @@ def _scale_in(builder: PlanBuilder, change: Change, asked: Collection[ObjectRef]
     if not cascade.taken and not is_blind:
         return
     states = scale_states(change)
-    held = not is_approved(inputs.sync, (change.ref,), states)
+    held = not change.is_child and not is_approved(inputs.sync, (change.ref,), states)
     if held:
         more = (
             f"; uncounted, because they can't be listed: {CLAIM} in namespace {change.ref.namespace}"
@@ -62,7 +65,7 @@ def _scale_in(builder: PlanBuilder, change: Change, asked: Collection[ObjectRef]
         overtake(builder, [ref for ref in cascade.taken if ref in asked])
     for ref, (body, carrier) in cascade.taken.items():
         if not held or ref not in asked:
-            builder.add_cascade(ref, body, carrier, builder.when.places[change.ref], held=held)
+            builder.add_cascade(ref, body, carrier, place, held=held)
 
 
 def _rewired(builder: PlanBuilder, claims: Collection[Manifest]) -> dict[ObjectRef, Manifest]:

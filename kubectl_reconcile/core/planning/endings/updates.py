@@ -6,6 +6,9 @@ An owner that is there takes the object along when it goes, and is asked about t
 
 A StatefulSet may say that the claims of replicas that are taken away go (``whenScaled: Delete``). That waits for a person, as a claim's deletion does.
 
+What somebody has deleted, and a finalizer keeps, goes when a manifest states that finalizer no more: it is *let go*. That is what a replacement does, and is
+planned as one: named, counted, and held where it has to be.
+
 Pure.
 """
 
@@ -98,6 +101,20 @@ def _fault(listing: Listing, owner: Mapping[str, Any], found: tuple[Manifest, ..
     if any(metadata_of(each).get("uid") == owner.get("uid") for each in found):
         return f"{named}, which is being deleted"
     return f"{named} with the uid {owner.get('uid')}, and the one{place} has another"
+
+
+# --- finalizers -----------------------------------------------------------------------------------
+
+
+def lets_go(change: Change) -> bool:
+    """Tell whether an update of an object that is being deleted takes a finalizer away that keeps it."""
+    before, after = metadata_of(change.before or {}), metadata_of(change.after or {})
+    return bool(before.get("deletionTimestamp")) and bool(_finalizers(before) - _finalizers(after))
+
+
+def _finalizers(metadata: Mapping[str, Any]) -> set[str]:
+    found = metadata.get("finalizers")
+    return set(map(str, found)) if isinstance(found, list | tuple) else set()
 
 
 # --- replicas that are taken away ---------------------------------------------------------------------

@@ -30,10 +30,11 @@ def thing(name, kind="ConfigMap", api_version="v1", namespace="shop", owner="", 
         {"namespace": namespace} if namespace else {}
     )
     if owner or controller:
+        api_of, _, kind_of = controller.partition(" ")
         reference = {
             "uid": owner or "uid-controller",
-            "apiVersion": controller or "example.com/v1",
-            "kind": "Thing",
+            "apiVersion": api_of or "example.com/v1",
+            "kind": kind_of or "Thing",
             "name": "x",
         }
         metadata["ownerReferences"] = [reference | ({"controller": True} if controller else {})]
@@ -67,9 +68,10 @@ SHOP_LIST, MEMBERS = Listing(None, "shop"), Listing(CONFIG_MAP, "shop", set_of("
 def test_a_set_that_prunes_takes_its_members_and_nothing_that_merely_bears_its_label():
     copied = {**a_member("copied", "child"), "kind": "Service"}
     copied["metadata"].pop("managedFields")
-    kept = a_member("kept", "child")
+    kept, asking = a_member("kept", "child"), a_member("asking", "child")
     kept["metadata"]["annotations"]["reconcile.dev/prune"] = "false"
-    listed = {MEMBERS: Listed((a_member("a", "child"), a_member("b", "child"), copied, kept))}
+    asking["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] = "Delete=confirm"
+    listed = {MEMBERS: Listed((a_member("a", "child"), a_member("b", "child"), copied, kept, asking))}
     assert taken(a_sync("child"), listed) == {"a", "b"}
 
 
@@ -99,10 +101,10 @@ def test_a_namespace_takes_what_is_in_it_but_what_comes_and_goes_by_itself():
             (
                 thing("settings"),
                 thing("web", "Deployment", "apps/v1"),
-                thing("web-1", "ReplicaSet", "apps/v1", controller="apps/v1"),
-                thing("web-1-x", "Pod", controller="apps/v1"),
+                thing("web-1", "ReplicaSet", "apps/v1", controller="apps/v1 Deployment"),
+                thing("web-1-x", "Pod", controller="apps/v1 ReplicaSet"),
                 thing("lone", "Pod"),
-                thing("data-0", "PersistentVolumeClaim", controller="apps/v1"),
+                thing("data-0", "PersistentVolumeClaim", controller="apps/v1 StatefulSet"),
                 thing("made", controller="example.com/v1"),
                 thing("kube-root-ca.crt"),
                 thing("default", "ServiceAccount"),
@@ -112,6 +114,36 @@ def test_a_namespace_takes_what_is_in_it_but_what_comes_and_goes_by_itself():
         )
     }
     assert taken(thing("shop", "Namespace", namespace=""), listed) == {"settings", "web", "lone", "data-0", "made"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "controller"),
+    [
+        ("MyDatabase", "example.com/v1", "v1 ConfigMap"),
+        ("VolumeSnapshot", "snapshot.storage.k8s.io/v1", "batch/v1 CronJob"),
+        ("Secret", "v1", "apps/v1 Deployment"),
+        ("Pod", "v1", "v1 ConfigMap"),
+        ("PersistentVolumeClaim", "v1", "batch/v1 Job"),
+    ],
+)
+def test_what_nobody_makes_again_counts_whatever_kind_its_controller_is_of(kind, api_version, controller):
+    owner = thing("owner")
+    owned = thing("owned", kind, api_version, owner="uid-ConfigMap-owner", controller=controller)
+    assert taken(owner, {SHOP_LIST: Listed((owner, owned))}) == {"owned"}
+
+
+def test_an_account_takes_its_tokens_which_nobody_owns():
+    account = thing("robot", "ServiceAccount")
+
+    def token(name, of="robot", uid="uid-ServiceAccount-robot", kind="Secret"):
+        found = thing(name, kind)
+        notes = {"kubernetes.io/service-account.name": of, "kubernetes.io/service-account.uid": uid}
+        found["metadata"]["annotations"] = {name: text for name, text in notes.items() if text}
+        return found
+
+    others = (token("of-another", "other"), token("of-one-before", uid="other"), token("no-secret", kind="ConfigMap"))
+    listed = {SHOP_LIST: Listed((account, token("its"), token("new", uid=""), *others, thing("plain", "Secret")))}
+    assert taken(account, listed) == {"its", "new"}
 
 
 def test_a_kind_takes_its_objects_and_these_what_they_own():
@@ -125,6 +157,15 @@ def test_a_kind_takes_its_objects_and_these_what_they_own():
         ),
     }
     assert taken(crd, listed) == {"w", "owned"}
+
+
+def test_objects_of_a_kind_that_is_not_served_are_uncounted():
+    crd = thing("widgets.example.com", "CustomResourceDefinition", "apiextensions.k8s.io/v1", "")
+    listed = {Listing(GroupKind("example.com", "Widget")): Listed()}
+    for served, uncounted in ((True, set()), (False, {"Widget.example.com"})):
+        versions = [{"name": "v1", "served": served}, {"name": "v1beta1", "served": False}]
+        crd["spec"] = {"group": "example.com", "names": {"kind": "Widget"}, "versions": versions}
+        assert cascade_of(crd, listed, Objects()).uncounted == uncounted
 
 
 def test_a_custom_resource_takes_what_it_alone_owns_as_lists_and_caches_show_it():
@@ -287,6 +328,21 @@ def test_a_share_is_one_of_all_that_the_set_holds_and_not_of_its_members_alone()
 def test_a_claim_among_what_goes_along_needs_consent():
     claims = {MEMBERS: Listed((a_member("disk", "child", kind="PersistentVolumeClaim"),))}
     assert [hold.reason for hold in plan([doomed_sync()], claims).holds] == ["NeedsConsent"]
+
+
+@pytest.mark.parametrize(
+    "noted", [{"reconcile.dev/prune": "false"}, {"argocd.argoproj.io/sync-options": "Delete=confirm"}]
+)
+def test_what_says_that_it_stays_or_is_to_be_asked_about_goes_along_with_nothing_unasked(noted):
+    owner, owned = live(thing("owner"), path="b.yaml", uid="o"), thing("owned", owner="o")
+    owned["metadata"]["annotations"] = noted
+    (hold,) = plan([owner], {SHOP_LIST: Listed((owner, owned))}).holds
+    assert (hold.reason, [ref.name for ref in hold.refs], [ref.name for ref in hold.along]) == (
+        "NeedsConsent",
+        ["owner"],
+        ["owned"],
+    )
+    assert hold.message.endswith("annotated to stay, or to be asked about: ConfigMap shop/owned")
 
 
 def test_what_nobody_could_count_is_held_and_said():

@@ -109,6 +109,18 @@ def test_an_object_of_two_owners_goes_once_both_do_and_with_neither_alone():
     assert {ref.name for ref in listed_as_asked([x, y, both], [x, y]).taken} == {"b"}
 
 
+def test_what_one_that_goes_anyway_owns_together_with_another_goes_along_with_that_one():
+    """Nobody is asked about the first, so it is the second that has to be asked about."""
+    sure, chosen, below, both = (
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n, "namespace": "one", "uid": n}} for n in "scdb"
+    )
+    below["metadata"]["ownerReferences"] = [{"uid": "s"}]
+    both["metadata"]["ownerReferences"] = [{"uid": "c"}, {"uid": "d"}]
+    listed = {Listing(None, "one"): Listed((sure, chosen, below, both))}
+    found = cascade_of_all([chosen], listed, Objects(), beside=[sure])
+    assert {ref.name: found.roots[ref].name for ref in found.taken} == {"d": "s", "b": "c"}
+
+
 def test_a_claim_of_a_pod_that_comes_and_goes_is_nothing_to_ask_about_and_one_that_such_a_pod_merely_owns_is():
     workload = {
         "apiVersion": "apps/v1",
@@ -116,10 +128,11 @@ def test_a_claim_of_a_pod_that_comes_and_goes_is_nothing_to_ask_about_and_one_th
         "metadata": {"name": "web", "namespace": "one", "uid": "d"},
     }
 
-    def owned(kind, name, owner, api_version="v1", **how):
-        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "one", "uid": name, "ownerReferences": [{"uid": owner, "apiVersion": api_version, "kind": "Pod", **how}]}}  # fmt: skip
+    def owned(kind, name, owner, by="v1 Pod", **how):
+        api_version, _, of = by.partition(" ")
+        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "one", "uid": name, "ownerReferences": [{"uid": owner, "apiVersion": api_version, "kind": of, **how}]}}  # fmt: skip
 
-    pod = owned("Pod", "p", "d", "apps/v1", controller=True)
+    pod = owned("Pod", "p", "d", "apps/v1 ReplicaSet", controller=True)
     scratch, data = owned("PersistentVolumeClaim", "s", "p", controller=True), owned("PersistentVolumeClaim", "c", "p")
     assert {ref.name for ref in listed_as_asked([workload, pod, scratch, data], [workload]).taken} == {"c"}
 

@@ -180,3 +180,15 @@ def test_what_a_replaced_object_no_longer_owns_is_changed_first_or_goes_with_it(
     made = judged(change(owner), rewired(owned, thing("ConfigMap", "c"), wave), listed={IN_SHOP: Listed((owned,))})
     assert [names(each.gate.needs) for each in made.changes if each.op is Op.REPLACE] == [[] if goes else ["c"]]
     assert [names(hold.asked) for hold in made.holds] == ([["c"]] if goes else [])
+
+
+def test_nothing_is_recreated_whose_owners_all_go_in_the_same_sync():
+    """It would be gone again a moment later, and nobody has been told that."""
+    owner, other = thing("Widget", "w", "example.com/v1"), thing("ConfigMap", "other")
+    owned = thing("ConfigMap", "c", owner="uid-w")
+    for gone in (change(owner), change(owner, Op.DELETE)):
+        made = judged(gone, change(owned, after=owned), change(other, after=other), listed={IN_SHOP: Listed()})
+        found = {each.ref.name: bool(each.gate.blocked) for each in made.changes}
+        assert found == {"w": False, "c": True, "other": False}
+    kept = judged(change(owner, Op.DELETE, held=True), change(owned, after=owned), listed={IN_SHOP: Listed()})
+    assert not any(each.gate.blocked for each in kept.changes)

@@ -1,13 +1,17 @@
 """What ends because an object is updated: an object whose owners aren't there, claims of replicas that are taken away."""
 
 import pytest
+from msgspec.structs import replace
 
+from kubectl_reconcile.core.module.api import module
+from kubectl_reconcile.core.module.outcome import Outcome
 from kubectl_reconcile.core.objects import GroupKind
 from kubectl_reconcile.core.planning.endings.cascade import Listed, Listing
+from kubectl_reconcile.core.planning.endings.replacements import with_replacements
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.planning.rights.writes import rights_to_make
-from kubectl_reconcile.core.resources.sync import Sync
-from tests.core.planning.shop import KINDS, built_in, live, plan
+from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
+from tests.core.planning.shop import KINDS, MEMCACHED, SHOP, built_in, cache, live, plan
 
 CONFIG_MAP, CLAIM = GroupKind("", "ConfigMap"), GroupKind("", "PersistentVolumeClaim")
 OWNER = Listing(CONFIG_MAP, "shop", name="owner")
@@ -266,3 +270,95 @@ def test_claims_that_cannot_be_listed_are_held_for():
 def test_a_million_replicas_are_no_more_work_than_two():
     (hold,) = scaled(stateful_set(10**9), stateful_set(1), claims("data-db-7")).holds
     assert hold.message.startswith("999999999 replicas would go")
+
+
+# --- finalizers -----------------------------------------------------------------------------------
+
+GOING = {"deletionTimestamp": "2026-11-28T00:00:00Z"}
+
+
+def kept_by(*finalizers, body=None):
+    body = body or claim()
+    return {**body, "metadata": {**body["metadata"], **({"finalizers": list(finalizers)} if finalizers else {})}}
+
+
+def test_what_is_let_go_ends_as_what_is_replaced_does():
+    data = live(kept_by("example.com/keep"), **GOING)
+    change = the_claim(plan([kept_by()], [data]))
+    assert (change.op, change.gate.blocked, change.writes) == (Op.REPLACE, "", True)
+    owned = claim(name="owned", uid="o", ownerReferences=[{"uid": "uid-data"}])
+    made = with_replacements(plan([kept_by()], [data]), SHOP, {Listing(None, "shop"): Listed((owned,))})
+    (hold,) = made.holds
+    assert (hold.reason, [ref.name for ref in hold.refs], [ref.name for ref in hold.along]) == (
+        "NeedsConsent",
+        ["data"],
+        ["owned"],
+    )
+    agreed = replace(SHOP, approved_plan=made.approval)
+    assert with_replacements(plan([kept_by()], [data]), agreed, {Listing(None, "shop"): Listed()}).holds == ()
+
+
+def test_what_is_let_go_counts_as_what_is_replaced_does():
+    body = {**config("data"), "metadata": {"name": "data", "namespace": "shop"}}
+    made = plan([body], [live(kept_by("example.com/keep", body=body), **GOING)])
+    few = replace(SHOP, max_deletes=DeleteLimit(number=0))
+    assert [hold.reason for hold in with_replacements(made, few, {}).holds] == ["TooManyReplacements"]
+    assert with_replacements(made, SHOP, {Listing(None, "shop"): Listed()}).holds == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "more"),
+    [
+        (kept_by("example.com/keep"), kept_by("example.com/keep"), {}),
+        (kept_by(), kept_by(), {"finalizers": ["somebody.example.com/else"]}),
+        ({**kept_by("example.com/keep"), "spec": {"volumeName": "x"}}, kept_by("example.com/keep"), {}),
+    ],
+    ids=["its finalizer stays", "it is kept by somebody else", "something else changes"],
+)
+def test_what_is_kept_still_is_left_alone(wanted, before, more):
+    change = the_claim(plan([wanted], [live(before, **GOING, **more)]))
+    assert change.gate.blocked == "it is being deleted; it will be recreated once it is gone"
+
+
+def test_a_finalizer_that_goes_while_nobody_has_deleted_the_object_is_an_update_as_any_other():
+    assert the_claim(plan([kept_by()], [live(kept_by("example.com/keep"))])).op is Op.UPDATE
+
+
+# --- children of a module ---------------------------------------------------------------------------
+
+
+def of_module(*wanted):
+    methods = {"reconcile": lambda *_: Outcome(wanted)}
+    owned = ["apps/v1/StatefulSet", "v1/ConfigMap"]
+    kind = MEMCACHED.kind
+    return {
+        MEMCACHED: module(api=MEMCACHED.api_version, kind=kind, owns=owned, name="cache")(type("Cache", (), methods))
+    }
+
+
+def child(body, uid):
+    owner = {"apiVersion": MEMCACHED.api_version, "kind": MEMCACHED.kind, "name": "c", "uid": "uid-c"}
+    metadata = {**body["metadata"], "uid": uid, "resourceVersion": "1", "labels": {"reconcile.dev/module": "cache"}}
+    metadata["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
+    return {**body, "metadata": metadata}
+
+
+def cascades(made):
+    return {each.ref.name: each.gate.held for each in made.changes if each.gate.cascade}
+
+
+def test_what_a_child_takes_along_that_goes_beside_a_member_is_named():
+    data = claim(uid="d", ownerReferences=[{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "db"}])
+    old = live(config("old"))
+    cluster = [live(cache("c"), uid="uid-c"), child(stateful_set(1), "db"), old]
+    made = plan([cache("c")], cluster, modules=of_module(), listed={Listing(None, "shop"): Listed((data, old))})
+    assert (cascades(made), made.holds) == ({"data": False}, ())
+    assert [each.ref.name for each in made.changes if each.op is Op.DELETE and each.writes] == ["db", "old"]
+
+
+def test_claims_that_a_child_lets_go_are_named_and_wait_for_nobody():
+    """Its module has decided that, and an approval of the Sync says nothing to it."""
+    wanted = stateful_set(1)
+    cluster = [live(cache("c"), uid="uid-c"), child(stateful_set(3), "db")]
+    made = plan([cache("c")], cluster, modules=of_module(wanted), listed=claims("data-db-0", "data-db-2"))
+    assert (cascades(made), made.holds) == ({"data-db-2": False}, ())
