@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.source.cloned.objects import ABSENT, GONE, announced, content, reader_of
 from kubectl_reconcile.source.complaints import explained, judge, unread
+from kubectl_reconcile.source.destination import UnresolvedError
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_REFS_BYTES, GitLimits, raising
 from kubectl_reconcile.source.remote import Repository
@@ -47,6 +48,9 @@ FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse
 
 _VERSION_TIMEOUT_S = 60.0
 """How long git may take to say its version, in seconds."""
+
+_HELD_SINCE = (2, 37)
+"""The git that was the first to take addresses for hosts (``http.curloptResolve``)."""
 
 _FEW = 64
 """Up to so many objects are asked for one by one."""
@@ -219,6 +223,9 @@ class Clone:
         Raises:
             SourceError: it failed, or took longer than *timeout_s*.
         """
+        if self.repository.may is not None and git_version() < _HELD_SINCE:
+            message = f"{self.repository}: this git connects to whatever address it finds by itself"
+            raise SourceError(SourceFault.FAILED, message, "install git 2.37 or newer")
         place = NOWHERE if arguments[0] == "ls-remote" else self.place()
         before = _begun_in(self.folder)
         try:
@@ -227,6 +234,8 @@ class Clone:
                 self.repository.environment(partial=fills, shared=shared) as environment,
             ):
                 output = self._run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin, limits)
+        except UnresolvedError as error:
+            raise explained(self.repository, str(error)) from None
         except SourceError as error:
             for begun in (
                 _begun_in(self.folder) - before
@@ -234,7 +243,7 @@ class Clone:
                 begun.unlink(missing_ok=True)
             if error.fault is not SourceFault.UNTRUSTED:
                 raise
-            why = why_untrusted(self.repository.url, self.repository.credentials.ca_bundle)
+            why = why_untrusted(self.repository.destination, self.repository.credentials.ca_bundle)
             raise (explained(self.repository, why) if why else error) from None
         if FETCH[0] in arguments and _bytes_of(self.folder) > (most := self.limits.clone_bytes):
             self.discard()
