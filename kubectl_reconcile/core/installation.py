@@ -186,7 +186,7 @@ def _network_policy(
     }
 
 
-_GIT_MIB = 640
+_GIT_MIB = 512
 """What one git process may take: it is ended before the whole container is, whose limit it shares with the daemon."""
 
 
@@ -212,7 +212,7 @@ def _deployment(
         "ports": [{"name": "http", "containerPort": 8080}, {"name": "hooks", "containerPort": 8081}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "failureThreshold": 6, **probe},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, **probe},
-        # Rendering takes some 50 MiB beside the daemon, up to 200 with large overlays, and is ended at 640: not the whole container.
+        # All processes that fetch and render may have 768 MiB together (running.memory), which leaves 256 for the daemon.
         "resources": {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": restricted_container(),
         "volumeMounts": [{"name": "cache", "mountPath": "/cache"}, {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a mount of its own

@@ -202,24 +202,29 @@ class FollowedRef:
 
     def _fetch(self, name: str, ours: str, wanted: RemoteRef | None = None) -> str:
         """Fetch a ref, unless somebody else has brought it to where it is *wanted* while we waited; return its commit."""
-        target = f"refs/{ours}"
-        with self._clone.locked(self._fetch_timeout_s):
-            self._clone.ready()
-            if wanted is not None and self._holds(wanted):
-                return wanted.sha
-            try:
-                self._clone.fetch(f"+{name}:{target}", self._fetch_timeout_s)
-            except SourceError as error:
-                if error.fault is SourceFault.NO_SUCH_REF:
-                    raise self._no_such_ref() from None
-                raise
-            sha = self._refs.at(ours)
-            if sha:
-                self._held = _Held.by(self._clone.reader, RemoteRef(name, sha, self._refs.tag_at(ours)))
-                return sha
-            if self._refs.is_other_than_commit(ours):
-                raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} isn't a commit")
-            raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
+        if wanted is not None:
+            with self._clone.locked(self._fetch_timeout_s):  # whoever fetches now may bring it
+                if self._holds(wanted):
+                    return wanted.sha
+        return self._clone.fetching(self._fetch_timeout_s, lambda limits: self._fetched(name, ours, wanted, limits))
+
+    def _fetched(self, name: str, ours: str, wanted: RemoteRef | None, limits: GitLimits) -> str:
+        self._clone.ready()
+        if wanted is not None and self._holds(wanted):
+            return wanted.sha
+        try:
+            self._clone.fetch(f"+{name}:refs/{ours}", self._fetch_timeout_s, limits)
+        except SourceError as error:
+            if error.fault is SourceFault.NO_SUCH_REF:
+                raise self._no_such_ref() from None
+            raise
+        sha = self._refs.at(ours)
+        if sha:
+            self._held = _Held.by(self._clone.reader, RemoteRef(name, sha, self._refs.tag_at(ours)))
+            return sha
+        if self._refs.is_other_than_commit(ours):
+            raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} isn't a commit")
+        raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
 
 
 class _Held(Struct, frozen=True):

@@ -7,7 +7,7 @@ Each ceiling has a flag of the daemon, and a variable of that name for commands:
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, Self
 
 from msgspec import Struct, field
@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from kubectl_reconcile.core.manifests.files import IGNORE_FILE, MOST_IGNORE_BYTES, MOST_IGNORE_FILES
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.running.ending import ending
 
 MEBIBYTE: Final = 1024 * 1024
 
@@ -91,6 +92,61 @@ class IgnoreTexts(Struct):
             raise too_much(self.where, f"{this} more than {MOST_IGNORE_FILES} ignore files", merge)
         if self._bytes > MOST_IGNORE_BYTES:
             raise too_much(self.where, f"{this} more than {MOST_IGNORE_BYTES // MEBIBYTE} MiB of ignore files", merge)
+
+
+class Counted(Struct):
+    """How much has been met of what a source holds at a *path*; *beyond* makes the error that there is too much, of a sentence and a ceiling's name.
+
+    What is met through links counts as well: a few bytes may be folders of folders without end, with no file in them.
+    """
+
+    limits: GitLimits
+    path: str
+    beyond: Callable[[str, str], SourceError]
+    entries: int = 0
+    files: int = 0
+
+    def take(self, file: str, *, is_folder: bool) -> None:
+        """Count one more entry, at the path *file*.
+
+        Raises:
+            SourceError: it is one too many, too deep, or has too long a name; or nobody waits any more.
+        """
+        self.entries += 1
+        self.files += not is_folder
+        if self.entries % _LOOKS_EVERY == 0:
+            ending().check()
+        if self.entries > self.limits.entries:
+            raise self.beyond(f"there are more than {self.limits.entries:,} files and folders", "entries")
+        if self.files > self.limits.files:
+            raise self.beyond(f"there are more than {self.limits.files:,} files", "files")
+        if file.count("/") > self.limits.depth + (self.path.count("/") + 1 if self.path else 0):
+            raise self.beyond(f"{file[:_SHOWN]}… is below more than {self.limits.depth} folders", "depth")
+        if len(file) > LONGEST_PATH_BYTES:
+            raise self.beyond(f"{file[:_SHOWN]}… isn't a path that a file can have", "")
+
+
+_LOOKS_EVERY: Final = 1000
+_SHOWN: Final = 80
+
+
+class LinkSteps(Struct):
+    """How far links of the source at *where* are followed altogether: each may be short, and lead through all others."""
+
+    where: str
+    left: int = 300_000
+
+    def take(self, place: str, link: str) -> None:
+        """Count a look at *place*, on the way of *link*: so many steps as there are folders above it.
+
+        Raises:
+            SourceError: there are too many; or nobody waits any more.
+        """
+        ending().check()
+        self.left -= place.count("/") + 1
+        if self.left < 0:
+            what = f"too many symbolic links lead through one another, up to {link[:_SHOWN]}"
+            raise too_much(self.where, what, "have links lead where the files are")
 
 
 class GitLimits(Struct, frozen=True):

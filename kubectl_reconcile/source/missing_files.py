@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from kubectl_reconcile.source.cloned.clone import FETCH, Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.tree import listed
 
@@ -41,9 +42,7 @@ class MissingFiles:
         """
         if not self._clone.is_partial or not (missing := self._missing(blob_ids)):
             return
-        with self._clone.locked(self._timeout_s):
-            given = self._fetch(missing, others)
-        if not given:
+        if not self._clone.fetching(self._timeout_s, lambda limits: self._fetch(missing, others, limits)):
             self._fetch_whole()
 
     def has_brought(self, sha: str) -> None:
@@ -68,7 +67,7 @@ class MissingFiles:
         self.sizes = {each: facts.size for each, facts in found.items() if facts is not None}
         return [each for each, facts in found.items() if facts is None]
 
-    def _fetch(self, blob_ids: Iterable[str], others: Callable[[], Iterable[str]]) -> bool:
+    def _fetch(self, blob_ids: Iterable[str], others: Callable[[], Iterable[str]], limits: GitLimits) -> bool:
         """Fetch what nobody else has fetched meanwhile; return False if the server gives nothing by name. Call it locked."""
         self._clone.ready()
         if not self._clone.is_partial:
@@ -76,18 +75,18 @@ class MissingFiles:
         if not (missing := self._missing(blob_ids)):
             return True
         more = self._missing(dict.fromkeys(itertools.islice(others(), _MOST_FOR_OTHERS)).keys() - set(missing))
-        if not (more and self._given([*missing, *more])) and not self._given(missing):
+        if not (more and self._given([*missing, *more], limits)) and not self._given(missing, limits):
             return False
         if self._missing(missing):  # git keeps a damaged pack when the same one comes again
             raise SourceError(SourceFault.CORRUPT, f"{self._repository}: the local clone is damaged")
         return True
 
-    def _given(self, blob_ids: Iterable[str]) -> bool:
+    def _given(self, blob_ids: Iterable[str], limits: GitLimits) -> bool:
         """Fetch these files; return False if the server doesn't give all of them by name."""
         command = ["-c", "fetch.negotiationAlgorithm=noop", *FETCH, "--stdin", "--", self._repository.url]
         wanted = "".join(f"{blob_id}\n" for blob_id in blob_ids).encode()
         try:
-            self._clone.talk(command, self._timeout_s, stdin=wanted, fills=True)
+            self._clone.talk(command, self._timeout_s, stdin=wanted, fills=True, limits=limits)
         except SourceError as error:
             if error.fault in {SourceFault.NO_SUCH_REF, SourceFault.FAILED}:
                 return False

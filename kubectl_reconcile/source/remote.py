@@ -18,20 +18,21 @@ import base64
 import os
 import re
 import shlex
-import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from msgspec import Struct
 
 from kubectl_reconcile.core.records import Guarded
 from kubectl_reconcile.core.redaction import without_credentials
-from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
+from kubectl_reconcile.core.resources.url_policy import UrlPolicy
+from kubectl_reconcile.source.destination import Destination, UnresolvedError
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.running.process import BIG_FILE
 
@@ -131,12 +132,21 @@ class Repository(Struct, frozen=True):
     def __str__(self) -> str:
         return one_line(self.url)
 
+    @property
+    def destination(self) -> Destination:
+        """Where its server was found last, and what may be connected to there."""
+        return Destination(MOVED.of(self), self.url, self.may)
+
     @contextmanager
     def environment(self, *, partial: bool = False, shared: Path | None = None) -> Iterator[Mapping[str, str]]:
         """Yield what git's environment must hold to talk to this repository; its files vanish afterwards.
 
         To a *partial* clone the server gives commits and folders, and of the files those that are asked for by name.
         Over SSH the connection behind the socket *shared* is used, if that is still there.
+
+        Raises:
+            SourceError: its host has no address that may be connected to (``REFUSED``).
+            UnresolvedError: it has none at all.
         """
         with tempfile.TemporaryDirectory(prefix="kubectl-reconcile-") as name:
             private = Path(name)
@@ -296,56 +306,62 @@ def _configuration(repository: Repository, private: Path, *, partial: bool) -> d
             "http.followRedirects": "false",
             "credential.helper": "",
         }
-    settings |= _held(repository)
+    held, direct = _held(repository)
+    settings |= held
     if partial:
         remote = f"remote.{repository.url}"
         settings |= {f"{remote}.promisor": "true", f"{remote}.partialCloneFilter": "blob:none"}
-    variables = {"GIT_CONFIG_COUNT": str(len(settings)), **_trust(credentials, private)}
+    variables = {"GIT_CONFIG_COUNT": str(len(settings)), **direct, **_trust(credentials, private)}
     for index, (key, value) in enumerate(settings.items()):
         variables |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
     return variables
 
 
-def _held(repository: Repository) -> dict[str, str]:
-    """Return what has git connect to addresses alone that may be connected to, and go where a question was redirected to but no further.
+def _held(repository: Repository) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the settings and variables that have git connect to an address that was judged, and go where a question was redirected to but no further.
 
-    Behind a proxy it is the proxy that connects.
-
-    Raises:
-        SourceError: the host has no such address (``REFUSED``).
-    """
-    may, stated = repository.may, repository.url
-    if may is None or repository.scheme is Scheme.LOCAL or is_behind_proxy(stated):
-        return {}
-    url = MOVED.of(stated)
-    found = _PLACE.match(url) or _SCP_PLACE.match(url)
-    host = found["host"].strip("[]") if found else ""
-    port = int((found.groupdict().get("port") if found else "") or (443 if url.startswith("https:") else 80))
-    try:
-        places = {str(place[0]): None for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
-    except (OSError, UnicodeError):
-        places = {}  # which git will tell
-    allowed = [each for each in places if not may.why_not(each, url, stated)]
-    if places and not allowed:
-        refused(next(iter(places)), url, stated, may)
-    if repository.scheme is Scheme.SSH:
-        return {}
-    pinned = ",".join(f"[{each}]" if ":" in each else each for each in allowed)
-    return {
-        "http.followRedirects": "false",
-        **({f"url.{url}.insteadOf": stated} if url != stated else {}),
-        **({"http.curloptResolve": f"{host}:{port}:{pinned}"} if allowed and host not in places else {}),
-    }
-
-
-def refused(address: str, url: str, stated: str, may: UrlPolicy) -> NoReturn:
-    """Refuse to connect to an address.
+    Behind a proxy it is the proxy that connects; what we know of the host is judged anyway. Git isn't left to find out
+    whether there is one: it may read the variables differently.
 
     Raises:
-        SourceError: why (``REFUSED``).
+        SourceError: the host has no address that may be connected to (``REFUSED``).
+        UnresolvedError: it has none at all.
     """
-    said = f"{without_credentials(url)}: {address} {may.why_not(address, url, stated)}"
-    raise SourceError(SourceFault.REFUSED, said, f"the administrator of the daemon can allow it with {FLAG}")
+    if repository.may is None or repository.scheme is not Scheme.HTTP:
+        return {}, {}
+    there = repository.destination
+    settings = {"http.followRedirects": "false"}
+    if there.url != there.stated:
+        settings[f"url.{there.url}.insteadOf"] = there.stated
+    if is_behind_proxy(there.url):
+        with suppress(UnresolvedError):
+            there.judged(there.looked_up())
+        return settings, {"no_proxy": "", "NO_PROXY": ""}
+    place, found = there.place, there.judged(there.looked_up())
+    host = place.host.strip("[]")
+    if host not in found:
+        pinned = ",".join(f"[{each}]" if ":" in each else each for each in found)
+        settings["http.curloptResolve"] = f"{host}:{place.port}:{pinned}"
+    return settings, {"no_proxy": "*", "NO_PROXY": "*"}
+
+
+def ssh_address(repository: Repository) -> dict[str, str]:
+    """Return the options that have ssh connect to an address that was judged, and still know the host by its name.
+
+    Raises:
+        SourceError: the host has no address that may be connected to (``REFUSED``).
+        UnresolvedError: it has none at all.
+    """
+    if repository.may is None:
+        return {}
+    place = repository.destination.place
+    host = place.host.strip("[]")
+    by_name = place.port == _SSH_PORT or "@cert-authority" in repository.credentials.known_hosts
+    alias = host if by_name else f"[{host}]:{place.port}"
+    return {"HostName": repository.destination.one_that_answers(), "HostKeyAlias": alias}
+
+
+_SSH_PORT = 22
 
 
 def is_behind_proxy(url: str) -> bool:
@@ -360,31 +376,33 @@ def is_behind_proxy(url: str) -> bool:
 
 
 class _Moved:
-    """Where repositories were found that their servers redirect from; beyond a bound the ones go that were noted first."""
+    """Where repositories were found that their servers redirect from; beyond a bound the ones go that were noted first.
+
+    What a server says to some it says to nobody else: each is noted for those who ask with the same credentials, and may follow as far.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._guard = threading.Lock()
+        self._known: dict[Repository, str] = {}
 
-    def note(self, url: str, there: str) -> None:
-        """Take note that the repository at *url* was found *there*."""
-        if there.rstrip("/") == url.rstrip("/"):
-            self._known.pop(url, None)
-            return
-        if len(self._known) >= _MOST_MOVED:
-            self._known.clear()
-        self._known[url] = there
+    def note(self, repository: Repository, there: str) -> None:
+        """Take note that a repository was found *there*."""
+        with self._guard:
+            self._known.pop(repository, None)
+            if there.rstrip("/") == repository.url.rstrip("/"):
+                return
+            self._known[repository] = there
+            while len(self._known) > _MOST_MOVED:
+                del self._known[next(iter(self._known))]
 
-    def of(self, url: str) -> str:
-        """Return where the repository at *url* was found last."""
-        return self._known.get(url, url)
+    def of(self, repository: Repository) -> str:
+        """Return where a repository was found last."""
+        return self._known.get(repository, repository.url)
 
 
 _MOST_MOVED = 1_000
 MOVED = _Moved()
 """What was found out by asking, for git, which follows no redirect by itself."""
-
-_PLACE = re.compile(r"[a-z]+://(?:[^/@]*@)?(?P<host>\[[^\]]*\]|[^/:]*)(?::(?P<port>[0-9]{1,5}))?", re.IGNORECASE)
-_SCP_PLACE = re.compile(r"(?:[^/@]*@)?(?P<host>[^/:]*):")
 
 
 def _trust(credentials: Credentials, private: Path) -> dict[str, str]:
@@ -408,7 +426,11 @@ def _ssh(repository: Repository, private: Path, shared: Path | None) -> dict[str
 
 
 def ssh_words(repository: Repository, private: Path) -> list[str]:
-    """Return how ssh is called for *repository*, with its key and known hosts in files of the folder *private*."""
+    """Return how ssh is called for *repository*, with its key and known hosts in files of the folder *private*.
+
+    Raises:
+        SourceError, UnresolvedError: as ``ssh_address``.
+    """
     credentials = repository.credentials
     options = {"BatchMode": "yes", "ConnectTimeout": "20", "ServerAliveInterval": "15", "ServerAliveCountMax": "4"}
     if not repository.user_config:
@@ -421,7 +443,7 @@ def ssh_words(repository: Repository, private: Path) -> list[str]:
         key = _private_file(private / "key", credentials.ssh_private_key)
         words += ["-i", str(key)]
         options |= {"IdentitiesOnly": "yes", "IdentityAgent": "none", "PreferredAuthentications": "publickey"}
-    for name, value in options.items():
+    for name, value in {**options, **ssh_address(repository)}.items():
         words += ["-o", f"{name}={value}"]
     return words
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from urllib.parse import urlsplit
+
+from kubectl_reconcile.source.destination import Destination, UnresolvedError
+from kubectl_reconcile.source.errors import SourceError
 
 _TIMEOUT_S = 10.0
 
@@ -21,24 +23,26 @@ _REASONS = {
 """Codes of X509_verify_cert_error_string(3), in the words of a git that is built with OpenSSL."""
 
 
-def why_untrusted(url: str, ca_bundle: str) -> str:
-    """Return why the certificate of the server at *url* is refused by who trusts *ca_bundle*; empty if nothing tells.
+def why_untrusted(there: Destination, ca_bundle: str) -> str:
+    """Return why the certificate of the server *there* is refused by who trusts *ca_bundle*; empty if nothing tells.
 
     Without a bundle the system's certificates count. Blocks for ten seconds at most.
     """
-    parts = urlsplit(url)
-    if parts.scheme != "https" or parts.hostname is None or _has_proxy():
-        return ""
     try:
+        place = there.place
+        if place.scheme != "https" or _has_proxy():
+            return ""
+        host = place.host.strip("[]")
+        address = there.one_that_answers()
         context = ssl.create_default_context(cadata=ca_bundle or None)
         with (
-            socket.create_connection((parts.hostname, parts.port or 443), _TIMEOUT_S) as connection,
-            context.wrap_socket(connection, server_hostname=parts.hostname),
+            socket.create_connection((address, place.port), _TIMEOUT_S) as connection,
+            context.wrap_socket(connection, server_hostname=host),
         ):
             return ""
     except ssl.SSLCertVerificationError as error:
         return reason_of(error)
-    except (OSError, ValueError):  # the bundle is none, or the server is gone by now
+    except (OSError, ValueError, UnresolvedError, SourceError):  # the bundle is none, or the server is gone by now
         return ""
 
 

@@ -41,10 +41,9 @@ from kubectl_reconcile.source.cloned.folders import (
     NOTHING,
     SUBMODULE_MODE,
     CommitFolders,
-    too_many_entries,
 )
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
-from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, IgnoreTexts, raising, too_much
+from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, Counted, IgnoreTexts, raising, too_much
 
 
 class ListedFiles(Struct, frozen=True):
@@ -86,9 +85,10 @@ def listed(
     if goes is not Render.RAW:
         rendered = Revision(sha, when, {}, path=path or ".", overlay=path, is_chart=goes is Render.HELM, commit=commit)
         return ListedFiles(rendered, top, (*above,))
-    own, total, count = _below(clone, folders, top)
+    counted = _counted(clone, path)
+    own = _below(folders, top, counted)
     bring(blob for mode, blob, _ in own if mode == LINK_MODE)
-    linked = Linked.of(clone, folders, own, path)
+    linked = Linked.of(folders, own, path, counted)
     entries = [*linked.own, *(each for each, _ in linked.through)]
     bring(blob for mode, blob, file in (*above, *entries) if is_read(mode, file, path))
     ignore = SourceIgnore(_ignore_files(clone, where_of(clone, path), [*above, *entries]))
@@ -102,7 +102,7 @@ def listed(
     revision = Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".", commit=commit)
     ignores = any(is_ignore_file(mode, file) for mode, _, file in (*above, *entries))
     is_plain = top[0] == FOLDER_MODE and not (ignores or renderers or any(mode == LINK_MODE for mode, _, _ in own))
-    return ListedFiles(revision, top, (*above,), is_plain, total, count, linked.links)
+    return ListedFiles(revision, top, (*above,), is_plain, counted.entries, counted.files, linked.links)
 
 
 def listed_after(
@@ -170,7 +170,7 @@ def read_at(clone: Clone, folders: CommitFolders, path: str) -> Iterator[str]:
     """
     mode, found = folders.at(path)
     if mode:
-        entries = (*_ignore_files_above(folders, path), *_below(clone, folders, (mode, found, path))[0])
+        entries = (*_ignore_files_above(folders, path), *_below(folders, (mode, found, path), _counted(clone, path)))
         yield from (blob for mode, blob, file in entries if is_read(mode, file, path))
 
 
@@ -287,35 +287,30 @@ def _top(clone: Clone, folders: CommitFolders, sha: str, path: str) -> Entry:
     )
 
 
-def _below(clone: Clone, folders: CommitFolders, top: Entry) -> tuple[list[Entry], int, int]:
-    """Return mode, id and path of everything below *top* that counts for something, and how many entries and files there are.
+def _below(folders: CommitFolders, top: Entry, counted: Counted) -> list[Entry]:
+    """Return mode, id and path of everything below *top* that counts for something; it is one file if that is what *top* is.
 
-    It is one file if that is what *top* is.
-
-    Folders are counted too, as they come: a few bytes may be folders of folders without end, with no file in them.
+    All of it is *counted* as it comes.
 
     Raises:
         SourceError: there is too much of something.
     """
     if top[0] != FOLDER_MODE:
-        return [top], 1, 1
-    path = top[2]
-    limits, where, found = clone.limits, where_of(clone, path), []
-    files, count, deepest = 0, 0, limits.depth + (path.count("/") + 1 if path else 0)
-    for count, entry in enumerate(folders.below(top[1], f"{path}/" if path else ""), 1):
+        counted.take(top[2], is_folder=False)
+        return [top]
+    path, found = top[2], []
+    for entry in folders.below(top[1], f"{path}/" if path else ""):
         mode, _, file = entry
-        files += mode != FOLDER_MODE
-        if count > limits.entries:
-            raise too_many_entries(where, limits.entries)
-        if files > limits.files:
-            raise _too_much(where, f"there are more than {limits.files:,} files", "files")
-        if file.count("/") > deepest:
-            raise _too_much(where, f"{file[:80]}… is below more than {limits.depth} folders", "depth")
-        if len(file) > LONGEST_PATH_BYTES:
-            raise _too_much(where, f"{file[:80]}… isn't a path that a file can have")
+        counted.take(file, is_folder=mode == FOLDER_MODE)
         if counts(mode, file, path):
             found.append(entry)
-    return found, count, files
+    return found
+
+
+def _counted(clone: Clone, path: str) -> Counted:
+    """Return what counts all that a commit has at *path*."""
+    where = where_of(clone, path)
+    return Counted(clone.limits, path, lambda what, name: _too_much(where, what, name))
 
 
 def _too_much(where: str, what: str, name: str = "") -> SourceError:

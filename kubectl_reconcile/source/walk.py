@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.files import (
     IGNORE_FILE,
@@ -20,7 +21,7 @@ from kubectl_reconcile.core.manifests.tree import resolved
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.cloned.entries import NOWHERE, NOWHERE_HINT
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
-from kubectl_reconcile.source.limits import CEILINGS, GitLimits, IgnoreTexts, too_much, variable
+from kubectl_reconcile.source.limits import CEILINGS, Counted, GitLimits, IgnoreTexts, LinkSteps, too_much, variable
 from kubectl_reconcile.source.render.trees import link_text
 
 
@@ -35,7 +36,7 @@ def content_of(file: Path, most: int) -> bytes:
 
 def too_much_in(where: str, what: str, name: str) -> SourceError:
     """Return the error that there is too much of something in a folder, and the setting that allows more."""
-    return too_much(where, what, "give a folder in it", f"set {variable(CEILINGS[name].flag)} to more")
+    return too_much(where, what, "give a folder in it", f"set {variable(CEILINGS[name].flag)} to more" if name else "")
 
 
 def not_there(location: Path, error: Exception) -> SourceError:
@@ -74,8 +75,10 @@ class Walk:
         self, root: Path, below: str, tree: Path, *, recursive: bool, raw: bool, limits: GitLimits, label: str
     ) -> None:
         self._root, self._below, self._tree, self._recursive, self._raw = root, below, tree, recursive, raw
-        self._limits, self._label, self._count = limits, label, 0
-        self._deepest = limits.depth + (below.count("/") + 1 if below else 0)
+        self._label = label
+        all_files = replace(limits, files=limits.entries)  # others may be here than in a commit
+        self._count = Counted(all_files, below, lambda what, name: too_much_in(label, what, name))
+        self._steps = LinkSteps(label)
         self._found = FoundFiles()
         self._ignored = IgnoreTexts(label)
         self._links: list[tuple[str, Path]] = []
@@ -135,13 +138,7 @@ class Walk:
     def _counted(self, listing: Iterable[os.DirEntry[str]], prefix: str) -> Iterator[os.DirEntry[str]]:
         """Yield the entries of a folder while they aren't too many, or too deep; before all of them are held."""
         for entry in listing:
-            self._count += 1
-            if self._count > self._limits.entries:
-                what = f"up to {prefix}{entry.name} there are more than {self._limits.entries:,} files and folders"
-                raise too_much_in(self._label, what, "entries")
-            if prefix.count("/") > self._deepest:
-                what = f"{prefix[:80]}… is below more than {self._limits.depth} folders"
-                raise too_much_in(self._label, what, "depth")
+            self._count.take(f"{prefix}{entry.name}", is_folder=entry.is_dir(follow_symlinks=False))
             yield entry
 
     def _ignore_as(self, folder: str, file: Path) -> None:
@@ -183,10 +180,14 @@ class Walk:
     def _target(self, link: Path) -> Path | None:
         """Return what a link leads to; None where that isn't in the tree."""
         inside = link.relative_to(self._tree).as_posix()
-        real = resolved(inside, lambda place: link_text(self._tree / place))
+        real = resolved(inside, lambda place: self._link_at(place, inside))
         if real is None or ".git" in real.lower().split("/") or not os.path.lexists(self._tree / real):
             return None
         return self._tree / real
+
+    def _link_at(self, place: str, link: str) -> str | None:
+        self._steps.take(place, link)
+        return link_text(self._tree / place)
 
     def _linked_folder(self, path: str, target: Path, read_anyway: set[Path]) -> None:
         """Read a folder that a link at *path* leads to, but for what is read where it really is."""

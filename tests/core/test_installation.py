@@ -4,6 +4,8 @@ import pytest
 
 from kubectl_reconcile.core.installation import NAMESPACE, OBSOLETE, objects
 from kubectl_reconcile.core.module.api import Outcome, module
+from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
+from kubectl_reconcile.source.running.memory import all_bytes
 
 IMAGE = "registry.example.com/kubectl-reconcile:1.2.3"
 LABELS = {"app.kubernetes.io/name": "kubectl-reconcile", "app.kubernetes.io/component": "daemon"}
@@ -180,7 +182,7 @@ def test_the_daemon_runs_the_image_as_its_account_and_keeps_leases_in_its_namesp
         "--listen-hooks=:8081",
         "--log-format=json",
         "--lease-namespace=elsewhere",
-        "--git-max-memory=640",
+        "--git-max-memory=512",
         "--module-accounts",
     ]
 
@@ -233,3 +235,9 @@ def test_it_has_time_to_stop_and_bounded_memory(container):
         "requests": {"cpu": "50m", "memory": "192Mi"},
         "limits": {"memory": "1Gi"},
     }
+
+
+def test_what_fetches_and_renders_leaves_the_daemon_a_quarter_of_the_container(container):
+    [most] = [int(each.partition("=")[2]) for each in container["args"] if each.startswith("--git-max-memory=")]
+    assert container["resources"]["limits"] == {"memory": "1Gi"}
+    assert all_bytes(GitLimits(memory_bytes=most * MEBIBYTE)) <= 768 * MEBIBYTE

@@ -17,21 +17,24 @@ Pure: no clock.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from msgspec import Struct, field
 
 
 class Limits(Struct, frozen=True):
-    """How many late ones a tenant may have, how many all together, and *part* of how many *of* the places are one tenant's."""
+    """How many late ones a tenant may have, and how many all together."""
 
     late: int
     late_in_all: int
-    part: int = 3
-    of: int = 4
 
     def part_of(self, places: int) -> int:
-        """Return how many of so many places one tenant may have: all but a part, if there is more than one."""
-        return max(places * self.part // self.of, 1)
+        """Return how many of so many places one tenant may have: three quarters, if there is more than one."""
+        return max(places * 3 // 4, 1)
+
+
+NEVER_LATE: Final = Limits(late=0, late_in_all=0)
+"""Nobody gives a place to others before they are done."""
 
 
 class Shares(Struct, eq=False):

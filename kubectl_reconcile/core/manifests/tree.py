@@ -73,16 +73,21 @@ MOST_LINK_BYTES: Final = 4096
 """How long the text of a link may be."""
 _MOST_LINKS: Final = 40
 """How many links are followed on one way, as in Linux."""
+_MOST_STEPS: Final = 4096
+"""How many names there may be on one way, with those in the texts of its links."""
 
 
 def resolved(path: str, link_at: Callable[[str], str | None]) -> str | None:
-    """Return the path of what is at *path* once links are followed; None where one leads out of the tree, or round in circles.
+    """Return the path of what is at *path* once links are followed; None where one leads out of the tree, round in circles, or too far round.
 
     *link_at* returns the text of the link at a path without links above it, None where no link is. A text that begins with a slash leads out.
     """
-    rest, there, used = [*reversed(path.split("/"))], list[str](), set[str]()
+    rest, there, links, steps = [*reversed(path.split("/"))], list[str](), 0, 0
     while rest:
         name = rest.pop()
+        steps += 1
+        if steps > _MOST_STEPS:
+            return None
         if name in {"", "."}:
             continue
         if name == "..":
@@ -95,8 +100,8 @@ def resolved(path: str, link_at: Callable[[str], str | None]) -> str | None:
         if text is None:
             there.append(name)
             continue
-        if place in used or len(used) >= _MOST_LINKS or not text or text.startswith("/"):
+        links += 1
+        if links > _MOST_LINKS or not text or text.startswith("/"):
             return None
-        used.add(place)
         rest += reversed(text.split("/"))
     return "/".join(there)

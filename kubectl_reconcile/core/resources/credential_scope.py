@@ -19,12 +19,12 @@ from typing import Final, Self
 from msgspec import Struct
 
 _URL: Final = re.compile(
-    r"(?P<scheme>https?|ssh)://(?:(?P<user>[^@/]*)@)?(?P<host>[a-z0-9][a-z0-9.-]*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{0,5}))?"
-    r"(?P<path>(?:/.*)?)",
+    r"(?P<scheme>https?|ssh)://(?:(?P<user>[^@/?#\\\s]*)@)?(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9-])?|\[[0-9a-f:.]+\])"
+    r"(?::(?P<port>[0-9]{0,5}))?(?P<path>(?:/.*)?)",
     re.IGNORECASE | re.ASCII,
 )
 _SCP: Final = re.compile(
-    r"(?:(?P<user>[a-z0-9_][a-z0-9_.+-]*)@)?(?P<host>[a-z0-9][a-z0-9.-]*):(?P<path>(?!//)[^:-].*)",
+    r"(?:(?P<user>[a-z0-9_][a-z0-9_.+-]*)@)?(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9-])?):(?P<path>(?!//)[^:-].*)",
     re.IGNORECASE | re.ASCII,
 )
 _PORTS: Final = {"https": 443, "http": 80, "ssh": 22}
@@ -34,6 +34,42 @@ _AMBIGUOUS: Final = re.compile(r"[^!-~]|[\\?#]")
 
 class NoAddressError(ValueError):
     """A text that names no repository, or not in one way only."""
+
+
+class Place(Struct, frozen=True):
+    """Where a server is: *host* in lower case, an IPv6 address in brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return where the server of the URL *text* is. Whatever its path, whoever reads the URL connects there.
+
+        Raises:
+            NoAddressError: it names no server, or not in one way only.
+        """
+        found = _found(text)
+        scheme = _scheme_of(found)
+        return cls(scheme, found["host"].lower(), int(found.groupdict().get("port") or _PORTS[scheme]))
+
+
+def _found(text: str) -> re.Match[str]:
+    """Return the parts of a URL.
+
+    Raises:
+        NoAddressError: it is none.
+    """
+    found = _URL.fullmatch(text) or ("://" not in text and _SCP.fullmatch(text))
+    if not found:
+        raise NoAddressError(text)
+    return found
+
+
+def _scheme_of(found: re.Match[str]) -> str:
+    scheme: str = found.groupdict().get("scheme") or "ssh"
+    return scheme.lower()
 
 
 class Address(Struct, frozen=True):
@@ -54,17 +90,14 @@ class Address(Struct, frozen=True):
         """
         if _AMBIGUOUS.search(text):
             raise NoAddressError(text)
-        if found := _URL.fullmatch(text):
-            scheme = found["scheme"].lower()
-            port = int(found["port"] or _PORTS[scheme])
-            user = _decoded(found["user"] or "") if scheme == "ssh" else ""
-            if ":" in user:  # a password, which SSH can't take, and which isn't to be shown
-                raise NoAddressError(text)
-            return cls(scheme, user, found["host"].lower(), port, _steps(found["path"]))
-        if "://" not in text and (found := _SCP.fullmatch(text)):
+        found, place = _found(text), Place.of(text)
+        if found.re is _SCP:
             path = found["path"] if found["path"].startswith(("/", "~")) else f"~/{found['path']}"
-            return cls("ssh", found["user"] or "", found["host"].lower(), _PORTS["ssh"], _steps(path, encoded=False))
-        raise NoAddressError(text)
+            return cls("ssh", found["user"] or "", place.host, place.port, _steps(path, encoded=False))
+        user = _decoded(found["user"] or "") if place.scheme == "ssh" else ""
+        if ":" in user:  # a password, which SSH can't take, and which isn't to be shown
+            raise NoAddressError(text)
+        return cls(place.scheme, user, place.host, place.port, _steps(found["path"]))
 
     def covers(self, other: Address) -> bool:
         """Return whether *other* is this place or below it."""

@@ -19,14 +19,13 @@ Pure: text in, verdict out.
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Self, TypeAlias
 
 from msgspec import Struct
 
 from kubectl_reconcile.core.phrases import first_few
-from kubectl_reconcile.core.resources.credential_scope import Address, CredentialScope, NoAddressError
+from kubectl_reconcile.core.resources.credential_scope import Address, CredentialScope, NoAddressError, Place
 
 FLAG: Final = "--allow-url-prefix"
 """The flag of the daemon that allows one."""
@@ -105,22 +104,13 @@ class UrlPolicy(Struct, frozen=True):
         return first_few(self.addresses, _LISTED)
 
 
-_PLACE: Final = re.compile(
-    r"(?:(?P<scheme>[a-z]+)://)?(?:[^/@]*@)?(?P<host>\[[^\]]*\]|[^/:?#]*)(?::(?P<port>[0-9]{1,5}))?", re.IGNORECASE
-)
-_PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "": 22}
 _WEB: Final = frozenset({80, 443})
 
 
 def _is_same_place(url: str, stated: str) -> bool:
     """Tell whether two URLs lead to one host, and one port of it: that of the web counts as one, with and without TLS."""
-    (host, port), (other, its) = _place(url), _place(stated)
-    return host == other and (port == its or {port, its} == _WEB)
-
-
-def _place(url: str) -> tuple[str, int]:
-    found = _PLACE.match(url)
-    if found is None:
-        return "", 0
-    scheme = (found["scheme"] or "").lower()
-    return found["host"].lower(), int(found["port"] or _PORTS.get(scheme, 0))
+    try:
+        one, other = Place.of(url), Place.of(stated)
+    except NoAddressError:
+        return False
+    return one.host == other.host and (one.port == other.port or {one.port, other.port} == _WEB)

@@ -22,9 +22,8 @@ from typing import IO, Any, Final, cast
 
 from msgspec import Struct
 
-from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.source.asking.packets import UnclearError
-from kubectl_reconcile.source.remote import refused
+from kubectl_reconcile.source.destination import Destination, UnresolvedError
 from kubectl_reconcile.source.running.ending import Ending
 
 _ADDRESS_S: Final = 4.0
@@ -44,7 +43,7 @@ class UnreachableError(Exception):
 class Server(Struct, frozen=True):
     """Where a server is, and which certificates it is trusted by: those in *ca_bundle* (PEM), else in *ca_file*, else the system's.
 
-    It is asked for *url*, where a Sync states the URL *stated*: what *may* be connected to depends on both.
+    Who asks it for several repositories does so on the same connections.
     """
 
     scheme: str
@@ -52,9 +51,6 @@ class Server(Struct, frozen=True):
     port: int
     ca_bundle: str = ""
     ca_file: str = ""
-    may: UrlPolicy | None = None
-    url: str = ""
-    stated: str = ""
 
     @property
     def authority(self) -> str:
@@ -72,10 +68,11 @@ class HttpAnswer(Struct, frozen=True):
 
 
 class GitConnection:
-    """A connection to *server*, made with the first request. One thread at a time uses it, within a block of ``used``."""
+    """A connection to *server*, made with the first request, to an *address* that may be connected to. One thread at a time uses it, within a block of ``used``."""
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
+    def __init__(self, server: Server, there: Destination) -> None:
+        self.server, self._there = server, there
+        self.address = ""
         self._socket: socket.socket | None = None
         self._waited = Ending()
         self._deadline_s = 0.0
@@ -167,10 +164,10 @@ class GitConnection:
 
     def _connect(self) -> None:
         context = context_for(self.server) if self.server.scheme == "https" else None
-        places = self._addresses()
-        for left, (family, address) in zip(reversed(range(len(places))), places, strict=True):
+        addresses = self._addresses()
+        for left, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             try:
-                self._connect_to(family, address, is_last=not left)
+                self._connect_to(address, is_last=not left)
                 break
             except OSError as error:
                 self._check()
@@ -188,42 +185,37 @@ class GitConnection:
             except TimeoutError:
                 raise LateError from None
 
-    def _connect_to(self, family: socket.AddressFamily, address: Any, *, is_last: bool) -> None:
+    def _connect_to(self, address: str, *, is_last: bool) -> None:
         self._check()
-        made = self._socket = socket.socket(family, socket.SOCK_STREAM)
+        made = self._socket = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
         left_s = max(self._deadline_s - time.monotonic(), 0.001)
         made.settimeout(left_s if is_last else min(left_s, _ADDRESS_S))
         try:
-            made.connect(address)
+            made.connect((address, self.server.port))
         except OSError:
             made.close()
             raise
+        self.address = address
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def _addresses(self) -> list[tuple[socket.AddressFamily, Any]]:
-        found: list[Any] = []
-        failed: list[OSError] = []
+    def _addresses(self) -> tuple[str, ...]:
+        found: list[str] = []
+        failed: list[UnresolvedError] = []
 
         def look_up() -> None:
             try:
-                found.extend(socket.getaddrinfo(self.server.host, self.server.port, type=socket.SOCK_STREAM))
-            except (OSError, UnicodeError) as error:
-                failed.append(OSError(str(error)))
+                found.extend(self._there.looked_up())
+            except UnresolvedError as error:
+                failed.append(error)
 
         looking = threading.Thread(target=look_up, name="name-of-host", daemon=True)
         looking.start()
         while looking.is_alive():
             self._check()
             looking.join(min(_LOOK_S, max(self._deadline_s - time.monotonic(), 0.001)))
-        if failed or not found:
-            raise UnreachableError(f"Could not resolve host: {self.server.host}")
-        may, url, stated = self.server.may, self.server.url, self.server.stated
-        places = [(family, address) for family, _, _, _, address in found]
-        if may is None:
-            return places
-        return [place for place in places if not may.why_not(str(place[1][0]), url, stated)] or refused(
-            str(places[0][1][0]), url, stated, may
-        )
+        if failed:
+            raise UnreachableError(str(failed[0]))
+        return self._there.judged(found)
 
 
 class _Line:

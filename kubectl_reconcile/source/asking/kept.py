@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from kubectl_reconcile.source.asking.connection import GitConnection, Server
+from kubectl_reconcile.source.destination import Destination
 from kubectl_reconcile.source.remote import Credentials
 
 _IDLE_S: Final = 90.0
@@ -37,9 +38,12 @@ class KeptConnections:
         self._count = 0
 
     @contextmanager
-    def one(self, whose: Whose) -> Iterator[GitConnection]:
-        """Yield a connection that was used before if there is one, else a new one; after the block it is kept if it is still good."""
-        connection = self._taken(whose) or GitConnection(whose.server)
+    def one(self, whose: Whose, there: Destination) -> Iterator[GitConnection]:
+        """Yield a connection that was used before if there is one, to an address that *there* may be, else a new one.
+
+        After the block it is kept if it is still good.
+        """
+        connection = self._taken(whose, there) or GitConnection(whose.server, there)
         try:
             yield connection
         except BaseException:
@@ -54,10 +58,10 @@ class KeptConnections:
             self._count += 1
             self._trim()
 
-    def _taken(self, whose: Whose) -> GitConnection | None:
+    def _taken(self, whose: Whose, there: Destination) -> GitConnection | None:
         with self._guard:
             self._trim()
-            if whose not in self._waiting:
+            if whose not in self._waiting or there.why_not(self._waiting[whose][-1][0].address):
                 return None
             connection = self._without(whose, at=-1)
         if connection.is_open:

@@ -25,6 +25,7 @@ from kubectl_reconcile.source.asking.connection import HttpAnswer, LateError, Se
 from kubectl_reconcile.source.asking.kept import KEPT, Whose
 from kubectl_reconcile.source.asking.packets import Advertisement, UnclearError, advertised, question, told
 from kubectl_reconcile.source.complaints import explained, said_nothing
+from kubectl_reconcile.source.destination import Destination
 from kubectl_reconcile.source.limits import MOST_REFS_BYTES, GitLimits
 from kubectl_reconcile.source.remote import (
     MOVED,
@@ -89,7 +90,7 @@ class Asking(Struct):
             if _is(answer, "result"):
                 return told(answer.body, names)
         url, answer = self._advertisement(url, deadline_s)
-        MOVED.note(self.repository.url, url)
+        MOVED.note(self.repository, url)
         offer = self._understood(answer, names)
         if offer.refs is not None:
             return dict(offer.refs)
@@ -129,18 +130,16 @@ class Asking(Struct):
         self, url: str, what: str, headers: Mapping[str, str], deadline_s: float, body: bytes | None = None
     ) -> HttpAnswer:
         """Return what the server at *url* answers; one that hung up on a connection that was kept is asked once more on a new one."""
-        address, credentials = Address.of(url), self.repository.credentials
+        there = Destination(url, self.repository.url, self.repository.may)
+        place, credentials = there.place, self.repository.credentials
         trusted = "" if credentials.ca_bundle else os.environ.get(_TRUSTED_FILE, "")
-        server = Server(
-            address.scheme, address.host.strip("[]"), address.port, credentials.ca_bundle, trusted, self.repository.may,
-            url, self.repository.url,
-        )  # fmt: skip
+        server = Server(place.scheme, place.host.strip("[]"), place.port, credentials.ca_bundle, trusted)
         name, _, value = credentials.header().partition(": ")
         own = {name: value} if name else {}
         common = {"User-Agent": f"git/kubectl-reconcile-{__version__}", "Git-Protocol": "version=2"}
         sent = {**common, **own, **headers}
         while True:
-            with KEPT.one(Whose(server, credentials)) as connection, connection.used(ending(), deadline_s):
+            with KEPT.one(Whose(server, credentials), there) as connection, connection.used(ending(), deadline_s):
                 was_kept = connection.is_open
                 try:
                     return connection.ask(urlsplit(url).path + what, sent, MOST_REFS_BYTES, body)

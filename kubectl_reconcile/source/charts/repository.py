@@ -32,6 +32,7 @@ from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.resources.helm import ChartPin
 from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
 from kubectl_reconcile.source.charts.archive import Archive, unpacked
+from kubectl_reconcile.source.destination import Destination, UnresolvedError
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Credentials
@@ -303,18 +304,16 @@ def _answer(
 
 def _connected(url: str, connection: http.client.HTTPConnection, access: ChartAccess) -> socket.socket:
     """Return a connection to the first address of the host that answers, of those that may be connected to."""
-    said, failed = "", OSError("it has no address")
-    for *_, place in socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM):
-        address, port = str(place[0]), int(place[1])
-        if why := access.may.why_not(address, url, access.pin.repository):
-            said = said or f"{_shown(url)}: {address} {why}"
-            continue
+    there, failed = Destination(url, access.pin.repository, access.may), OSError("it has no address")
+    try:
+        addresses = there.judged(there.looked_up())
+    except UnresolvedError as error:
+        raise OSError(str(error)) from None
+    for each in addresses:
         try:
-            return socket.create_connection((address, port), connection.timeout)
+            return socket.create_connection((each, there.place.port), connection.timeout)
         except OSError as error:
             failed = error
-    if said:
-        raise SourceError(SourceFault.REFUSED, said, f"the administrator of the daemon can allow it with {FLAG}")
     raise failed
 
 

@@ -21,7 +21,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,12 +30,14 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.source.cloned.objects import ABSENT, GONE, announced, content, reader_of
 from kubectl_reconcile.source.complaints import explained, judge, unread
+from kubectl_reconcile.source.destination import UnresolvedError
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_REFS_BYTES, GitLimits, raising
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.budget import PARSING
 from kubectl_reconcile.source.running.ending import ending
-from kubectl_reconcile.source.running.memory import FETCHES, HEAVY, LIGHT_GIT_BYTES
+from kubectl_reconcile.source.running.memory import FETCHES, HEAVY, LIGHT_GIT_BYTES, MEMORY, all_bytes
+from kubectl_reconcile.source.running.places import TenantPlaces
 from kubectl_reconcile.source.running.process import NOWHERE, QUIET, given, running
 from kubectl_reconcile.source.running.ssh_connections import SHARED
 from kubectl_reconcile.source.tls import why_untrusted
@@ -46,6 +49,9 @@ FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse
 _VERSION_TIMEOUT_S = 60.0
 """How long git may take to say its version, in seconds."""
 
+_HELD_SINCE = (2, 37)
+"""The git that was the first to take addresses for hosts (``http.curloptResolve``)."""
+
 _FEW = 64
 """Up to so many objects are asked for one by one."""
 
@@ -54,6 +60,10 @@ _ABANDONED_S = 3600.0
 
 _PARTIAL = "reconcile-partial"
 """The file in a clone that says that files may be missing from it."""
+
+
+class _OthersLockError(SourceError):
+    """Somebody else has the clone locked."""
 
 
 class Clone:
@@ -82,8 +92,8 @@ class Clone:
             self.begin(partial=partial)
         for stale in (*self.folder.glob("*.lock"), *self.folder.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
-        for begun, facts in _packs(self.folder):
-            if begun.name.startswith("tmp_") and time.time() - facts.st_mtime > _ABANDONED_S:
+        for begun, facts in _packs(self.folder, "tmp_*"):
+            if time.time() - facts.st_mtime > _ABANDONED_S:
                 begun.unlink(missing_ok=True)
 
     def begin(self, *, partial: bool) -> None:
@@ -99,8 +109,42 @@ class Clone:
         """Whether files may be missing from it that its commits hold."""
         return (self.folder / _PARTIAL).exists()
 
-    def fetch(self, refspec: str, timeout_s: float) -> None:
-        """Fetch a ref with its history, into a partial clone without files. Call it locked.
+    def fetching(self, timeout_s: float, work: Callable[[GitLimits], T]) -> T:
+        """Return what *work*, which fetches, returns for the limits that it has: in the locked clone, within little memory at first.
+
+        Where that isn't enough it is done again with as much as may be, when it is its turn. The lock is never held by
+        who waits for a turn, and who waits for the lock has no turn meanwhile, but for a moment.
+
+        Raises:
+            SourceError: as *work*; another holds the lock for longer than *timeout_s*; or nobody waits any more.
+        """
+        light = replace(self.limits, memory_bytes=min(LIGHT_GIT_BYTES, self.limits.memory_bytes))
+        try:
+            return self._in_turn(FETCHES, light, timeout_s, work)
+        except SourceError as error:
+            if error.hint != raising("memory_bytes") or light == self.limits:
+                raise
+        return self._in_turn(HEAVY, self.limits, timeout_s, work)
+
+    def _in_turn(self, places: TenantPlaces, limits: GitLimits, timeout_s: float, work: Callable[[GitLimits], T]) -> T:
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            with places.one(), MEMORY.held_for(limits.memory_bytes, all_bytes(self.limits)), ExitStack() as held:
+                if self._is_locked_now(held):
+                    return work(limits)
+            with self.locked(max(deadline_s - time.monotonic(), 0.0)):
+                pass  # whoever fetches now may take long
+
+    def _is_locked_now(self, held: ExitStack) -> bool:
+        """Lock the clone until *held* ends if nobody has it locked; tell whether that was so."""
+        try:
+            held.enter_context(self.locked(0.0))
+        except _OthersLockError:
+            return False
+        return True
+
+    def fetch(self, refspec: str, timeout_s: float, limits: GitLimits) -> None:
+        """Fetch a ref with its history, into a partial clone without files, as work that is ``fetching``.
 
         Raises:
             SourceError: the server can't be reached or refuses, or has no such ref.
@@ -109,6 +153,7 @@ class Clone:
             [*FETCH, "--force", "--update-shallow", "--", self.repository.url, refspec],
             timeout_s,
             fills=self.is_partial,
+            limits=limits,
         )
 
     def discard(self) -> None:
@@ -135,7 +180,9 @@ class Clone:
         try:
             if not _held_within(lock, timeout_s):
                 message = f"{self.repository}: another process is still fetching it"
-                raise SourceError(SourceFault.UNREACHABLE, message, f"find the process that holds {self._lock_file}")
+                raise _OthersLockError(
+                    SourceFault.UNREACHABLE, message, f"find the process that holds {self._lock_file}"
+                )
             yield
         finally:
             os.close(lock)
@@ -162,26 +209,41 @@ class Clone:
         """
         return self._run(arguments, {**QUIET, **self.place(), **(environment or {})}, self.limits.seconds, stdin)
 
-    def talk(self, arguments: list[str], timeout_s: float, *, stdin: bytes = b"", fills: bool = False) -> bytes:
-        """Run a git command that talks to the server and return what it prints; it *fills* a partial clone.
+    def talk(
+        self,
+        arguments: list[str],
+        timeout_s: float,
+        *,
+        stdin: bytes = b"",
+        fills: bool = False,
+        limits: GitLimits | None = None,
+    ) -> bytes:
+        """Run a git command that talks to the server and return what it prints; it *fills* a partial clone. What fetches is given its *limits*.
 
         Raises:
             SourceError: it failed, or took longer than *timeout_s*.
         """
+        if self.repository.may is not None and git_version() < _HELD_SINCE:
+            message = f"{self.repository}: this git connects to whatever address it finds by itself"
+            raise SourceError(SourceFault.FAILED, message, "install git 2.37 or newer")
         place = NOWHERE if arguments[0] == "ls-remote" else self.place()
-        before = {file for file, _ in _packs(self.folder)}
+        before = _begun_in(self.folder)
         try:
             with (
                 SHARED.connection(self.repository, self.limits) as shared,
                 self.repository.environment(partial=fills, shared=shared) as environment,
             ):
-                run = self._run if arguments[0] == "ls-remote" else self._fetched
-                output = run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin)
+                output = self._run(arguments, {**QUIET, **place, **environment}, timeout_s, stdin, limits)
+        except UnresolvedError as error:
+            raise explained(self.repository, str(error)) from None
         except SourceError as error:
-            _remove_begun(self.folder, before)
+            for begun in (
+                _begun_in(self.folder) - before
+            ):  # its git is dead, and who fails again and again would fill the disk
+                begun.unlink(missing_ok=True)
             if error.fault is not SourceFault.UNTRUSTED:
                 raise
-            why = why_untrusted(self.repository.url, self.repository.credentials.ca_bundle)
+            why = why_untrusted(self.repository.destination, self.repository.credentials.ca_bundle)
             raise (explained(self.repository, why) if why else error) from None
         if FETCH[0] in arguments and _bytes_of(self.folder) > (most := self.limits.clone_bytes):
             self.discard()
@@ -231,20 +293,6 @@ class Clone:
         """Return what tells git where the clone is."""
         return {"GIT_DIR": str(self.folder), "GIT_OBJECT_DIRECTORY": str(self.folder / "objects")}
 
-    def _fetched(self, arguments: list[str], environment: Mapping[str, str], timeout_s: float, data: bytes) -> bytes:
-        """Run a git that fetches within little memory; where that isn't enough, again with as much as it may take, when it is its turn."""
-        light = replace(self.limits, memory_bytes=min(LIGHT_GIT_BYTES, self.limits.memory_bytes))
-        before = {file for file, _ in _packs(self.folder)}
-        try:
-            with FETCHES.one():
-                return self._run(arguments, environment, timeout_s, data, light)
-        except SourceError as error:
-            if error.hint != raising("memory_bytes") or light == self.limits:
-                raise
-        _remove_begun(self.folder, before)
-        with HEAVY.one():
-            return self._run(arguments, environment, timeout_s, data)
-
     def _run(
         self,
         arguments: list[str],
@@ -281,21 +329,20 @@ def _held_within(lock: int, timeout_s: float) -> bool:
         SourceError: it isn't needed any more.
     """
     pause_s, waited, deadline_s = 0.005, ending(), time.monotonic() + timeout_s
-    while time.monotonic() <= deadline_s:
+    while True:
         waited.check()
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
+        if time.monotonic() >= deadline_s:
+            return False
         time.sleep(pause_s)
         pause_s = min(pause_s * 2, 0.1)
-    return False
 
 
-def _remove_begun(clone: Path, before: Collection[Path]) -> None:
-    """Remove what a fetch began that came to nothing: its git is dead, and who fails again and again would fill the disk."""
-    for file, _ in _packs(clone):
-        if file.name.startswith("tmp_") and file not in before:
-            file.unlink(missing_ok=True)
+def _begun_in(clone: Path) -> set[Path]:
+    """Return the packs of a clone that a fetch has begun and not finished."""
+    return set(clone.glob("objects/pack/tmp_*"))
 
 
 def _bytes_of(clone: Path) -> int:
@@ -303,9 +350,9 @@ def _bytes_of(clone: Path) -> int:
     return sum(facts.st_size for _, facts in _packs(clone))
 
 
-def _packs(clone: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the files of a clone's packs with what is known of each; git may be repacking them meanwhile."""
-    for file in clone.glob("objects/pack/*"):
+def _packs(clone: Path, names: str = "*") -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the files of a clone's packs with such *names*, and what is known of each; git may be repacking them meanwhile."""
+    for file in clone.glob(f"objects/pack/{names}"):
         with contextlib.suppress(FileNotFoundError):
             yield file, file.stat()
 

@@ -16,8 +16,8 @@ from kubectl_reconcile.source.cloned.folders import (
     NOTHING,
     SUBMODULE_MODE,
     CommitFolders,
-    too_many_entries,
 )
+from kubectl_reconcile.source.limits import Counted
 
 NOWHERE: Final = "a symbolic link to nothing in the repository, which isn't followed"
 """What is said of a link that leads out of the repository, to nothing or round in circles."""
@@ -69,8 +69,8 @@ class Linked(Struct, frozen=True):
     root: str = ""
 
     @classmethod
-    def of(cls, clone: Clone, folders: CommitFolders, entries: Sequence[Entry], path: str) -> Self:
-        """Follow the links among *entries*; no folder is read twice, so that links can't make much of little.
+    def of(cls, folders: CommitFolders, entries: Sequence[Entry], path: str, counted: Counted) -> Self:
+        """Follow the links among *entries*; no folder is read twice, and what is behind links is *counted* with the rest.
 
         Raises:
             SourceError: there is too much behind them.
@@ -94,12 +94,11 @@ class Linked(Struct, frozen=True):
             elif real not in read and not _is_within(folders.real(link[2].rpartition("/")[0]) or "", real):
                 read.add(real)
                 for below in folders.below(found, f"{link[2]}/"):
+                    counted.take(below[2], is_folder=below[0] == FOLDER_MODE)
                     if below[0] == LINK_MODE:
                         waiting.append(below)
                     elif counts(below[0], below[2], path):
                         through.append((below, f"{real}{below[2][len(link[2]) :]}".lstrip("/")))
-            if len(through) + len(links) > clone.limits.entries:
-                raise too_many_entries(where_of(clone, path), clone.limits.entries)
         return cls(tuple(own), tuple(through), tuple(links), folders.real(path) or "")
 
     def read_once(self, path: str, ignore: SourceIgnore) -> list[Entry]:

@@ -16,7 +16,7 @@ from typing import Final
 from kubectl_reconcile.core.manifests.tree import MOST_LINK_BYTES, resolved
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.limits import MEBIBYTE, raising, too_much
+from kubectl_reconcile.source.limits import MEBIBYTE, LinkSteps, raising, too_much
 from kubectl_reconcile.source.running.budget import PARSING
 
 FOLDER_MODE, LINK_MODE, SUBMODULE_MODE = "040000", "120000", "160000"
@@ -76,6 +76,8 @@ class CommitFolders:
 
     def __init__(self, clone: Clone, sha: str, bring: Callable[[Iterable[str]], None] | None = None) -> None:
         self._clone, self._sha, self._bring = clone, sha, bring
+        self._steps = LinkSteps(f"{clone.repository}")
+        self._texts: dict[str, str] = {}
 
     def at(self, path: str) -> tuple[str, str]:
         """Return mode and id of what is at *path*, through links; a link's own where it leads nowhere in the commit, and both empty where nothing is.
@@ -94,9 +96,9 @@ class CommitFolders:
         """Return the path of what is at *path* once links are followed; None where one leads nowhere in the commit.
 
         Raises:
-            SourceError: the commit can't be read from the clone.
+            SourceError: the commit can't be read from the clone, or has too many links on the ways that were followed.
         """
-        return resolved(path, self._link_at)
+        return resolved(path, lambda place: self._link_at(place, path))
 
     def _plain(self, path: str) -> tuple[str, str]:
         """Return the same without following links: of a path through one, what the link is."""
@@ -109,10 +111,17 @@ class CommitFolders:
             found = self.folder(found[1]).get(name, NOTHING)
         return found
 
-    def _link_at(self, path: str) -> str | None:
+    def _link_at(self, path: str, link: str) -> str | None:
+        self._steps.take(path, link)
         mode, blob = self._plain(path)
         if mode != LINK_MODE:
             return None
+        if blob not in self._texts:
+            self._texts[blob] = self._text(blob)
+        return self._texts[blob]
+
+    def _text(self, blob: str) -> str:
+        """Return what a link says, nothing of one that says too much."""
         found = self._clone.reader.ask(blob, MOST_LINK_BYTES + 1)
         if found is None and self._bring is not None:
             self._bring([blob])

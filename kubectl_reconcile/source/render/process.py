@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +25,7 @@ import orjson
 
 from kubectl_reconcile.source.errors import one_line
 from kubectl_reconcile.source.render import program
-
-MEMORY_BYTES: Final = 640 * 1024 * 1024
-"""How much data it may write into memory. A hundred objects take 80 MiB; 7 MiB of CRDs have 350 in use, and 550 of addresses."""
+from kubectl_reconcile.source.running.memory import LEAST_BYTES, LIGHT_RENDERING_BYTES, MEMORY
 
 SECONDS: Final = 30.0
 """How long one rendering may take."""
@@ -52,14 +50,24 @@ class RenderingLateError(RenderingEndedError):
     """It took longer than it may."""
 
 
+class RenderingLargeError(RenderingEndedError):
+    """It took more memory than it may."""
+
+
 class RenderProcess:
     """One running process; it renders one overlay at a time. Close it, or it ends with us.
 
+    It may write *memory_bytes* of data, which are set aside of *all_bytes* for as long as it is there. One that *rests* has nothing to do, and
+    is ended when others need them.
+
     Raises:
         RenderingEndedError: it doesn't start, or is of another version.
+        SourceError: nobody waits any more.
     """
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, memory_bytes: int = LIGHT_RENDERING_BYTES, all_bytes: int = LEAST_BYTES) -> None:
+        self._memory_bytes = memory_bytes
+        self._held = MEMORY.take(memory_bytes, all_bytes)
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         try:
             self._process = subprocess.Popen(
@@ -68,6 +76,7 @@ class RenderProcess:
             )  # fmt: skip
         except OSError as error:
             self._said.close()
+            MEMORY.give_back(self._held)
             raise RenderingEndedError(f"{place}: {error.strerror}") from None
         self._limit()
         self._seconds, self._deadline_s = _START_S, time.monotonic() + _START_S
@@ -82,19 +91,13 @@ class RenderProcess:
             self.close()
             raise RenderingEndedError(f"{place} is of another version ({one_line(str(hello))})")
 
-    @classmethod
-    @contextlib.contextmanager
-    def started(cls, place: Path) -> Iterator[RenderProcess]:
-        """Yield one for a single use; by the end of the block it is gone.
+    def rests(self) -> None:
+        """Have it wait for another order, as long as nobody needs its memory."""
+        MEMORY.spare(self._held, self.close)
 
-        Raises:
-            RenderingEndedError: it doesn't start, or is of another version.
-        """
-        process = cls(place)
-        try:
-            yield process
-        finally:
-            process.close()
+    def wakes(self) -> bool:
+        """Tell whether it can be given another order after it has rested."""
+        return MEMORY.claim(self._held) and self.is_alive
 
     @property
     def is_alive(self) -> bool:
@@ -137,6 +140,7 @@ class RenderProcess:
                 with contextlib.suppress(OSError):
                     stream.close()
         self._process.wait()
+        MEMORY.give_back(self._held)
 
     def _limit(self) -> None:
         """Limit memory, files and core dumps, where the kernel can do that to another process; whatever else runs has the processor first."""
@@ -145,7 +149,7 @@ class RenderProcess:
         if sys.platform != "linux":
             return
         for kind, most in (
-            (resource.RLIMIT_DATA, MEMORY_BYTES), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, _SAID_BYTES)
+            (resource.RLIMIT_DATA, self._memory_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, _SAID_BYTES)
         ):  # fmt: skip
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(self._process.pid, kind, (most, most))
@@ -203,7 +207,9 @@ class RenderProcess:
         self._said.seek(0)
         said = self._said.read(_SAID_BYTES).decode(errors="replace")
         if any(words in said for words in _NO_MEMORY):
-            return RenderingEndedError(f"it took more than {MEMORY_BYTES // 1024**2} MiB of memory and was stopped")
+            return RenderingLargeError(
+                f"it took more than {self._memory_bytes // 1024**2} MiB of memory and was stopped"
+            )
         if "stack overflow" in said or "goroutine stack exceeds" in said:
             return RenderingEndedError("it calls itself endlessly")
         first = next((line for line in said.splitlines() if line.strip()), f"exit {self._process.returncode}")

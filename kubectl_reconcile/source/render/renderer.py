@@ -2,7 +2,7 @@
 
 One process renders, one overlay or chart after the other; it is started when the first is met, and again when it was killed. Where somebody's
 takes long, another renders what others ask for meanwhile: tenants have turns, one rendering each at a time, and who had one that took longer
-than it may waits for a while.
+than it may waits for a while. What needs more memory than these have is rendered again by a process with as much as may be, alone (``running.memory``).
 What it rendered to is kept with all that was looked at for it: a revision that has the same at those paths renders nothing,
 whoever follows it; of a chart, with the same release. So it is with an overlay that kills the process: nobody tries it again until something it looked
 at has changed.
@@ -11,11 +11,11 @@ at has changed.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,8 +45,20 @@ from kubectl_reconcile.go_programs import GoBuildError, Log
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program
-from kubectl_reconcile.source.render.process import SECONDS, RenderingEndedError, RenderingLateError, RenderProcess
+from kubectl_reconcile.source.render.process import (
+    SECONDS,
+    RenderingEndedError,
+    RenderingLargeError,
+    RenderingLateError,
+    RenderProcess,
+)
 from kubectl_reconcile.source.running.ending import ending
+from kubectl_reconcile.source.running.memory import (
+    HEAVY,
+    HEAVY_RENDERING_BYTES,
+    LIGHT_RENDERING_BYTES,
+    all_bytes,
+)
 from kubectl_reconcile.source.running.places import TENANT, TenantPlaces
 
 MOST_OUTPUT_BYTES: Final = 32 * MEBIBYTE
@@ -64,6 +76,8 @@ _MOST_FETCHES: Final = 100
 _LATE: Final = Limits(late=1, late_in_all=2)
 _MOMENT_S: Final = 2.0
 """After how long another process renders what others ask for."""
+
+_MOST_HEAVY: Final = 1000
 
 _Key = tuple[str, str]
 """The path of an overlay or a chart, and what names the release of a chart."""
@@ -113,6 +127,8 @@ class Renderer(Struct, eq=False):
     build_log: Log | None = None
     _places: TenantPlaces = field(default_factory=lambda: TenantPlaces(1, _LATE, _MOMENT_S, one_each=True))
     _late: Impatience = field(default_factory=Impatience)
+    _traces: TenantPlaces = field(default_factory=lambda: TenantPlaces(1, _LATE, _MOMENT_S, one_each=True))
+    _heavy: dict[tuple[str, ...], None] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _idle: RenderProcess | None = None
     _kept: _Kept = field(default_factory=_Kept)
@@ -132,20 +148,33 @@ class Renderer(Struct, eq=False):
             return known
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
-            with self._places.one():
-                known = None if again else self._kept.find(wanted.key, tree)
+            rendering = self._rendered(wanted, recorder, again=again)
+            if rendering is not None:
+                return rendering
+            tree.bring(recorder.missing)  # never in our turn: a server may be slow, and others wait for theirs
+        said = f"its files aren't here after {_MOST_FETCHES} fetches: bases of bases are nested too deeply"
+        return wanted.problem(said, _SMALLER, {})
+
+    def _rendered(self, wanted: _Wanted, recorder: _Recorder, *, again: bool) -> Rendering | None:
+        """Return what it renders to, light at first and heavy where that isn't enough; None where files are missing."""
+        who = TENANT.get(), *wanted.key
+        for places, is_heavy in ((self._places, False), (HEAVY, True)):
+            if who in self._heavy and not is_heavy:
+                continue
+            with places.one():
+                known = None if again else self._kept.find(wanted.key, recorder.tree)
                 if known is not None:  # rendered by somebody else while we waited
                     return known
                 self._check_patience()
-                rendering = self._render(wanted, recorder)
-                if not recorder.missing:
+                rendering = self._render(wanted, recorder, is_heavy=is_heavy)
+                if recorder.missing:
+                    return None
+                if rendering is not None:
                     self.rendered += 1
                     if not again:
                         self._kept.keep(wanted.key, rendering)
                     return rendering
-            tree.bring(recorder.missing)  # never in our turn: a server may be slow, and others wait for theirs
-        said = f"its files aren't here after {_MOST_FETCHES} fetches: bases of bases are nested too deeply"
-        return wanted.problem(said, _SMALLER, {})
+        return None
 
     def _check_patience(self) -> None:
         """Return if the tenant at hand needn't wait.
@@ -162,17 +191,24 @@ class Renderer(Struct, eq=False):
     def trace(self, overlay: str, tree: Tree, limits: GitLimits) -> Traces:
         """Render the folder *overlay* of *tree* once more and return where each field comes from; nothing where that fails. Blocks.
 
-        It takes some times as long, so it has a process of its own, and nobody else waits for it.
+        It takes some times as long, so it has a process of its own, and nobody else waits for it but for memory.
 
         Raises:
             SourceError: the tree can't be read, or it isn't needed any more.
         """
         order = {"kustomize": {"path": overlay, "mostBytes": MOST_OUTPUT_BYTES, "origins": True}}
+        is_heavy = False
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
             try:
-                with RenderProcess.started(self._program()) as process, ending().around(process.kill):
-                    done = process.render(order, recorder.answer, self.seconds)
+                with (HEAVY if is_heavy else self._traces).one():
+                    done = self._alone(order, recorder, is_heavy=is_heavy)
+            except RenderingLargeError:
+                ending().check()
+                if is_heavy:
+                    break
+                is_heavy = True
+                continue
             except (GoBuildError, RenderingEndedError):
                 ending().check()
                 break
@@ -180,6 +216,18 @@ class Renderer(Struct, eq=False):
                 return Traces.of(_overlay(overlay, done, recorder), done, recorder.files)
             tree.bring(recorder.missing)
         return Traces(Rendering((), (), {}))
+
+    def _alone(self, order: Mapping[str, Any], recorder: _Recorder, *, is_heavy: bool) -> Mapping[str, Any]:
+        """Return what comes of an order in a process for it alone.
+
+        Raises:
+            GoBuildError, RenderingEndedError: nothing does.
+            SourceError: the tree can't be read, or it isn't needed any more.
+        """
+        memory = HEAVY_RENDERING_BYTES if is_heavy else LIGHT_RENDERING_BYTES
+        process = RenderProcess(self._program(), memory, all_bytes(recorder.limits))
+        with contextlib.closing(process), ending().around(process.kill):
+            return process.render(order, recorder.answer, self.seconds)
 
     def close(self) -> None:
         """End what waits for the next overlay; that starts another."""
@@ -200,7 +248,8 @@ class Renderer(Struct, eq=False):
             raise GoBuildError("the program that renders isn't here")
         return program.build(self.build_log)
 
-    def _render(self, wanted: _Wanted, recorder: _Recorder) -> Rendering:
+    def _render(self, wanted: _Wanted, recorder: _Recorder, *, is_heavy: bool) -> Rendering | None:
+        """Return what it renders to; None where a light one needs more memory."""
         try:
             place = self._program()
         except GoBuildError as error:
@@ -214,10 +263,12 @@ class Renderer(Struct, eq=False):
             return wanted.problem(f"spec.source.helm.{error}", "", {})
         began_s = time.monotonic()
         try:
-            with self._process(place) as process, waited.around(process.kill):
-                done = process.render(order, recorder.answer, self.seconds)
+            done = self._alone(order, recorder, is_heavy=True) if is_heavy else self._light(place, order, recorder)
         except RenderingEndedError as error:
             waited.check()
+            if isinstance(error, RenderingLargeError) and not is_heavy:
+                self._note_heavy((TENANT.get(), *wanted.key))
+                return None
             if isinstance(error, RenderingLateError):
                 with self._guard:
                     self._late.was_late(TENANT.get(), time.monotonic() - began_s, time.monotonic())
@@ -226,28 +277,37 @@ class Renderer(Struct, eq=False):
             self._late.was_in_time(TENANT.get())
         return wanted.rendering(done, recorder)
 
-    @contextmanager
-    def _process(self, place: Path) -> Iterator[RenderProcess]:
-        """Yield a process that has nothing else to do, one that is started where there is none; one waits for the next overlay then.
+    def _note_heavy(self, who: tuple[str, ...]) -> None:
+        """Note what needs more memory than light ones have, so that it isn't tried next time; of many the first are forgotten."""
+        with self._guard:
+            self._heavy[who] = None
+            while len(self._heavy) > _MOST_HEAVY:
+                del self._heavy[next(iter(self._heavy))]
+
+    def _light(self, place: Path, order: Mapping[str, Any], recorder: _Recorder) -> Mapping[str, Any]:
+        """Return what comes of an order in a process that has nothing else to do, one that is started where there is none; it waits for the next then.
 
         Raises:
-            RenderingEndedError: it doesn't start, or is of another version.
+            RenderingEndedError: nothing does, or the process doesn't start, or is of another version.
         """
         with self._guard:
             found, self._idle = self._idle, None
-        if found is not None and not found.is_alive:
+        if found is not None and not found.wakes():
             found.close()
             found = None
-        process = found or RenderProcess(place)
+        process = found or RenderProcess(place, all_bytes=all_bytes(recorder.limits))
         try:
-            yield process
+            with ending().around(process.kill):
+                done = process.render(order, recorder.answer, self.seconds)
         except BaseException:
             process.close()
             raise
+        process.rests()
         with self._guard:
             before, self._idle = self._idle, process
         if before is not None:
             before.close()
+        return done
 
 
 _SMALLER: Final = "split it into smaller ones, or follow large folders of manifests without a kustomization"

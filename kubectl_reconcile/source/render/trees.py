@@ -23,6 +23,7 @@ from kubectl_reconcile.core.manifests.tree import (
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.folders import FOLDER_MODE, LINK_MODE, SUBMODULE_MODE, CommitFolders
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.limits import LinkSteps
 from kubectl_reconcile.source.missing_files import MissingFiles
 
 _LINK_MODES: Final = frozenset({LINK_MODE, SUBMODULE_MODE})
@@ -95,6 +96,7 @@ class FolderTree:
 
     def __init__(self, root: Path, most_bytes: int) -> None:
         self._root, self._most = root, most_bytes
+        self._steps = LinkSteps(f"{root}")
         self._known: dict[str, tuple[TreeEntry, bytes]] = {}
         self._named: dict[str, dict[str, EntryKind]] = {}
 
@@ -107,7 +109,7 @@ class FolderTree:
         if self.look(path).kind is not EntryKind.FOLDER:
             return {}
         if path not in self._named:
-            real = resolved(path, self._link_at)
+            real = self._real(path)
             self._named[path] = dict(self._inside(self._root / (real or ""), f"{path}/" if path else ""))
         return self._named[path]
 
@@ -138,7 +140,7 @@ class FolderTree:
         return self._known[path]
 
     def _found(self, path: str) -> tuple[TreeEntry, bytes]:
-        real = resolved(path, self._link_at)
+        real = self._real(path)
         if real is None or (real != path and not self._is_there(real)):
             return (LINK if self._is_there(path) else ABSENT), b""
         names = [name for name in real.split("/") if name]
@@ -157,8 +159,12 @@ class FolderTree:
         """Tell whether something is at *path*, a link included."""
         return os.path.lexists(self._root / path)
 
-    def _link_at(self, path: str) -> str | None:
-        return link_text(self._root / path)
+    def _real(self, path: str) -> str | None:
+        return resolved(path, lambda place: self._link_at(place, path))
+
+    def _link_at(self, place: str, link: str) -> str | None:
+        self._steps.take(place, link)
+        return link_text(self._root / place)
 
     def _file(self, place: Path) -> tuple[TreeEntry, bytes]:
         try:

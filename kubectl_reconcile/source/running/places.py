@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kubectl_reconcile.core.fair.shares import Limits, Shares
+from kubectl_reconcile.core.fair.shares import NEVER_LATE, Limits, Shares
 from kubectl_reconcile.core.fair.turns import Turns
 from kubectl_reconcile.source.running.ending import ending
 
@@ -33,9 +33,11 @@ class _ThreadPlace(Struct, eq=False):
 
 
 class TenantPlaces:
-    """Places, *at_once* besides those that are late, which who has one for longer than *moment_s* is; *one_each*: no tenant has two."""
+    """Places, *at_once* besides those that are late, which who has one for longer than *moment_s* is; by default nobody is. *one_each*: no tenant has two."""
 
-    def __init__(self, at_once: int, limits: Limits, moment_s: float, *, one_each: bool = False) -> None:
+    def __init__(
+        self, at_once: int, limits: Limits = NEVER_LATE, moment_s: float | None = None, *, one_each: bool = False
+    ) -> None:
         self._at_once, self._moment_s, self._one_each = at_once, moment_s, one_each
         self._shares = Shares(limits)
         self._waiting: Turns[_ThreadPlace] = Turns()
@@ -61,16 +63,24 @@ class TenantPlaces:
                 if place.has_begun:
                     self._end(place)
                 raise
-        alarm = threading.Timer(self._moment_s, self._outstay, [place])
-        alarm.daemon = True
+        alarm = None
         try:
-            if place.tenant:
-                alarm.start()
+            alarm = self._alarm(place)
             yield
         finally:
-            alarm.cancel()
+            if alarm is not None:
+                alarm.cancel()
             with self._changed:
                 self._end(place)
+
+    def _alarm(self, place: _ThreadPlace) -> threading.Timer | None:
+        """Return what tells that who has a place is late; None for who never is."""
+        if self._moment_s is None or not place.tenant:
+            return None
+        alarm = threading.Timer(self._moment_s, self._outstay, [place])
+        alarm.daemon = True
+        alarm.start()
+        return alarm
 
     def _may(self, tenant: str) -> bool:
         is_one_more = self._one_each and bool(tenant) and self._shares.has(tenant)

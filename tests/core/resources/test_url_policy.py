@@ -91,3 +91,11 @@ def test_what_an_administrator_names_may_be_anywhere_but_where_clouds_keep_their
     assert policy.why_not("10.96.44.5", "http://charts.shop.svc/index.yaml", STATED) == ""
     assert policy.why_not("10.96.44.5", STATED, STATED) == ""
     assert "link-local" in policy.why_not("169.254.169.254", STATED, STATED)
+
+
+@pytest.mark.parametrize("between", ["?@", "#@", "\\@", "?x=", "."])
+def test_what_can_be_read_as_another_host_isnt_the_place_that_is_stated(between):
+    """Whoever connects may read it as the host in front, whoever judges as the one behind."""
+    url = f"http://10.0.0.5{between}charts.example.com/web.tgz".replace("5.charts.example.com", "5.")
+    assert "private address" in UrlPolicy().why_not("10.0.0.5", url, "http://charts.example.com/")
+    assert "private address" in UrlPolicy().why_not("10.0.0.5", url, url)

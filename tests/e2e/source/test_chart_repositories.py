@@ -198,7 +198,7 @@ NAMED_BY = {
 
 
 @pytest.mark.parametrize("pages", NAMED_BY.values(), ids=NAMED_BY)
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0x7f000001", "127.1"])
 def test_what_a_repository_names_leads_to_no_private_address_but_its_own(tmp_path, pages, host):
     with silence() as (port, heard), serving(pages(f"http://{host}:{port}")) as (url, _):
         said = refused(repository(url, tmp_path), SourceFault.REFUSED)

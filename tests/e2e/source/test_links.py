@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git import GitSource, Ref, Repository
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import CONFIG
@@ -25,10 +26,16 @@ class Checkout:
         self.cache = folder / "cache"
         self.git("init", "-q", "-b", "main")
 
-    def git(self, *arguments: str) -> str:
+    def git(self, *arguments: str, stdin: str = "") -> str:
         who = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
         return subprocess.run(
-            ["git", *who, *arguments], cwd=self.folder, check=True, capture_output=True, text=True, timeout=300
+            ["git", *who, *arguments],
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            input=stdin,
         ).stdout
 
     def write(self, files: dict[str, str], links: dict[str, str] | None = None) -> None:
@@ -114,6 +121,37 @@ def test_a_link_to_anywhere_else_is_a_problem(checkout, tmp_path):
     found, problems = checkout.both()
     assert found == {"prod/own.yaml": b"own"}
     assert problems == sorted(f"{name}: {NOWHERE}" for name in links if name != "away")
+
+
+@pytest.fixture
+def bomb(checkout):
+    """A tree of folders that are the same again and again, eight times eight times …, in a few bytes."""
+    checkout.write({"prod/own.yaml": "own"})
+    entry = f"100644 blob {checkout.git('hash-object', '-w', 'prod/own.yaml').strip()}\tREADME"
+    for _ in range(9):
+        tree = checkout.git("mktree", stdin="".join(f"{entry}{n}\n" for n in range(8))).strip()
+        entry = f"040000 tree {tree}\t"
+    return f"{entry}bomb"
+
+
+def test_what_is_behind_a_link_is_counted_as_what_is_in_front_of_it(checkout, bomb):
+    link = checkout.git("hash-object", "-w", "--stdin", stdin="../bomb").strip()
+    own = checkout.git("mktree", stdin=f"120000 blob {link}\tlink\n").strip()
+    top = checkout.git("mktree", stdin=f"{bomb}\n040000 tree {own}\tprod\n").strip()
+    sha = checkout.git("commit-tree", top, "-m", "a hundred million files").strip()
+    checkout.git("update-ref", "refs/heads/main", sha)
+    with pytest.raises(SourceError) as refused:
+        checkout.commit().revision()
+    assert "prod: there are more than 100,000 files (hint: " in str(refused.value)
+
+
+def test_many_links_that_lead_through_one_another_are_refused(checkout):
+    checkout.write({"prod/own.yaml": "own", "d/own.yaml": "own"})
+    far = {f"far{n}": f"{'d/../' * 90}far{n + 1}" for n in range(39)}
+    checkout.write({"far39": "own"}, {**far, **{f"prod/l{n}.yaml": "../far0" for n in range(200)}})
+    with pytest.raises(SourceError) as refused:
+        checkout.commit().revision()
+    assert "too many symbolic links lead through one another, up to prod/l" in str(refused.value)
 
 
 def test_the_path_itself_may_lead_through_a_link(checkout):

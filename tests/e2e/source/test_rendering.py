@@ -23,6 +23,7 @@ from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.render import process, program
 from kubectl_reconcile.source.render.process import RenderingEndedError, RenderProcess
 from kubectl_reconcile.source.running.ending import ENDING, Ending
+from kubectl_reconcile.source.running.memory import LIGHT_RENDERING_BYTES
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import BASE, CONFIG, SECRET, WEB, write
 from tests.rendering_tools import silence
@@ -594,7 +595,7 @@ def test_the_process_has_no_environment_little_memory_and_a_fence(renders):
         assert re.search(r"^NoNewPrivs:\s+1$", status, re.MULTILINE)
         assert Path(f"/proc/{running.pid}/environ").read_bytes() == b""
         limits = Path(f"/proc/{running.pid}/limits").read_text()
-        assert re.search(rf"^Max data size\s+{process.MEMORY_BYTES}\s", limits, re.MULTILINE)
+        assert re.search(rf"^Max data size\s+{LIGHT_RENDERING_BYTES}\s", limits, re.MULTILINE)
         assert re.search(r"^Max core file size\s+0\s", limits, re.MULTILINE)
     finally:
         running.close()

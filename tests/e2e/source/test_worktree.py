@@ -247,7 +247,7 @@ TOO_MUCH = {
     "files and folders": (
         {f"{n}.yaml": "a" for n in range(6)},
         {"entries": 5},
-        "up to ",
+        "",
         "there are more than 5 files and folders",
         "_GIT_MAX_ENTRIES",
     ),
