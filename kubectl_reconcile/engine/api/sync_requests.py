@@ -23,7 +23,7 @@ from kubectl_reconcile.cluster.errors import Forbidden, Gone, NotFound, Unreacha
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, COMPONENT, FOLLOWS, SYNC_REQUESTED_AT
 from kubectl_reconcile.core.objects import Manifest, labels_of, map_at
-from kubectl_reconcile.core.resources.sync import ApprovalPolicy, Sync
+from kubectl_reconcile.core.resources.sync import Sync
 
 DAEMON_LABEL = f"{COMPONENT}=daemon"
 """Label selector of the Leases that daemons renew."""
@@ -114,13 +114,15 @@ async def request_sync(client: Client, sync: Sync) -> str:
 
 
 async def approve(client: Client, sync: Sync, approval: str) -> None:
-    """Let what is held with this approval hash through, and ask for a sync; what was approved before stays so: it names the very objects, or a revision.
+    """Let what is held with this approval hash through, and ask for a sync.
+
+    What was approved before stays so until a sync has carried all out: what waits now may wait because that goes.
 
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
     token = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    known = [each for each in sync.approved_plan.split(",") if each] if sync.approval is ApprovalPolicy.ALWAYS else []
+    known = [each for each in sync.approved_plan.split(",") if each]
     approved = list(dict.fromkeys([*known, *approval.split(",")]))[-_APPROVALS:]
     await _annotate(client, sync, {APPROVED_PLAN: ",".join(approved), SYNC_REQUESTED_AT: token})
 

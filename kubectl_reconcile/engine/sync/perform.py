@@ -14,14 +14,15 @@ from msgspec.structs import replace
 
 import kubectl_reconcile
 from kubectl_reconcile.cluster.client import Client
+from kubectl_reconcile.core.annotations import APPROVED_PLAN
 from kubectl_reconcile.core.apply.results import Result, ResultState, report_of, untouched, verdicts_of, with_earlier
 from kubectl_reconcile.core.health.summary import HealthSummary
-from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, map_at
+from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, ObjectRef, annotations_of, map_at
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, sync_status
-from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.core.resources.sync import SYNC, ApprovalPolicy, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.apply.dry_run import confirm_before_writing, trouble
 from kubectl_reconcile.engine.apply.guarded import patched
@@ -83,6 +84,8 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
     target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
     if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
         await _record(session.client, target, contents | Contents.of(_still_there(made, results)), exact=True)
+        if target.parent is not None and _spends_approvals(sync, made):
+            target.parent = await patched(session.client, sync_path(sync), target.parent, _without(sync.approved_plan))
     if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
         await session.refresh()
     return Done(made, results, report)
@@ -98,6 +101,25 @@ def _still_there(made: Plan, results: Iterable[Result]) -> list[ObjectRef]:
     """Return members that nobody asks for and that exist anyway: what has no place in the books is never looked for."""
     waiting = [change.ref for change in made.changes if change.op is Op.DELETE and change.gate.waits]
     return [*waiting, *(each.change.ref for each in results if each.is_left)]
+
+
+def _spends_approvals(sync: Sync, made: Plan) -> bool:
+    """Tell whether a sync that has carried out all of *made* leaves nothing that its approvals are still for.
+
+    Those of revisions stay, and so does that of an empty source: without it, that would be an error again.
+    """
+    is_empty = not any(change.op is not Op.DELETE for change in made.changes)
+    return bool(sync.approved_plan) and sync.approval is not ApprovalPolicy.ALWAYS and not is_empty
+
+
+def _without(approvals: str) -> Callable[[Manifest], Manifest | None]:
+    """Return what takes these approvals off a Sync, unless others have come since."""
+
+    def patch(parent: Manifest) -> Manifest | None:
+        spent = annotations_of(parent).get(APPROVED_PLAN) == approvals
+        return {"metadata": {"annotations": {APPROVED_PLAN: None}}} if spent else None
+
+    return patch
 
 
 async def _record(client: Client, target: Target, wanted: Contents, *, exact: bool) -> None:

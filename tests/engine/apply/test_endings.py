@@ -171,3 +171,40 @@ async def test_an_owner_that_is_there_takes_its_object_along_once_somebody_agree
 async def test_what_is_gone_is_what_was_named_and_approved(session, tmp_path, namespace):
     """Fifteen drawn worlds; ``make law-deletions`` draws hundreds."""
     assert await many(session, tmp_path, namespace, "fifteen", 15, 5) == []
+
+
+def reference(owner):
+    metadata = owner["metadata"]
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+
+
+async def test_what_waits_only_once_something_else_is_approved_is_approved_beside_it(shop, manifests):
+    config_map = manifests("config_map")
+    outer = claim(name="outer")
+    changing = {**config_map("changing", REPLACE, a="1"), "immutable": True}
+    shop.write({"outer.yaml": outer, "changing.yaml": changing, "inner.yaml": claim(name="inner")})
+    await shop.sync()
+    between = config_map("between")
+    between["metadata"]["ownerReferences"] = [reference(await shop.live("PersistentVolumeClaim", "outer"))]
+    owners = [await shop.create(between), await shop.live("ConfigMap", "changing")]
+    inner = claim(name="inner", ownerReferences=[reference(each) for each in owners])
+    shop.write({"outer.yaml": None, "changing.yaml": {**changing, "data": {"a": "2"}}, "inner.yaml": inner})
+    first = await shop.plan()
+    assert [hold.refs[0].name for hold in first.holds] == ["outer"]
+    await shop.approve(first)
+    second = await shop.plan()  # what goes with the first owned what the second takes along
+    assert [(hold.refs[0].name, [each.name for each in hold.along]) for hold in second.holds] == [
+        ("changing", ["inner"])
+    ]
+    await shop.approve(second)
+    assert (await shop.plan()).holds == ()
+
+
+async def test_an_approval_is_spent_by_the_sync_that_carries_it_out(shop, manifests):
+    shop.write({"data.yaml": claim(), "stays.yaml": manifests("config_map")("stays")})
+    await shop.sync()
+    shop.write({"data.yaml": None})
+    await shop.approve(await shop.plan())
+    assert (await shop.target()).sync.approved_plan
+    assert (await shop.sync()).report.reason is ConditionReason.SYNCED
+    assert (await shop.target()).sync.approved_plan == ""
