@@ -100,6 +100,14 @@ def would_shrink(size: str, wanted: str) -> bool:
     return (bytes_of(size) or 0) > (bytes_of(wanted) or 0)
 
 
+def shrink_refused(field: str, wanted: str, sizes: Mapping[str, str], hint: str = "set it to {size}") -> str:
+    """Return that the *field* of a spec would make a volume smaller, empty where it makes none so; *sizes* are those of volumes by slot."""
+    for slot, size in sorted(sizes.items()):
+        if would_shrink(size, wanted):
+            return f"{field}: {wanted} is less than the {size} that the volume of {slot} has, and volumes can't be made smaller (hint: {hint.format(size=size)})"
+    return ""
+
+
 def volume_claim(ctx: Context, name: str, wish: VolumeWish, size: str, noted: Mapping[str, str]) -> Manifest:
     """Return the claim of a volume whose current size is *size* (empty if it doesn't exist yet). *noted* are its annotations; empty ones are left out."""
     storage = size if would_shrink(size, wish.size) else wish.size

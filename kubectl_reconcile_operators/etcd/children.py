@@ -35,7 +35,7 @@ from kubectl_reconcile_operators.etcd.situation import (
     peer_url,
 )
 from kubectl_reconcile_operators.etcd.spec import ClusterSpec, EtcdVersion, tls_secrets
-from kubectl_reconcile_operators.volumes import would_shrink
+from kubectl_reconcile_operators.volumes import shrink_refused, would_shrink
 
 CLIENT_PORT, PEER_PORT, METRICS_PORT = 2379, 2380, 2381
 DATA_DIRECTORY = "data"
@@ -297,13 +297,8 @@ def _claim_spec(spec: ClusterSpec, volume: Volume) -> dict[str, Any]:
 
 def shrunk(spec: ClusterSpec, s: Situation) -> str:
     """Return that volumes are larger than the spec has them, nothing where none is."""
-    for slot, volume in sorted(s.volumes.items()):
-        if spec.storage and not volume.aside and would_shrink(volume.size, spec.storage):
-            return (
-                f".spec.pod.persistentVolumeClaimSpec: {spec.storage} is less than the {volume.size} that the volume of {slot} has, and volumes"
-                f" can't be made smaller (hint: set its storage to {volume.size})"
-            )
-    return ""
+    sizes = {slot: each.size for slot, each in s.volumes.items() if spec.storage and not each.aside}
+    return shrink_refused(".spec.pod.persistentVolumeClaimSpec", spec.storage, sizes, "set its storage to {size}")
 
 
 def services(ctx: Context) -> tuple[Manifest, Manifest]:

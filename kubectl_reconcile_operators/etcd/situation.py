@@ -281,12 +281,10 @@ def peer_url(ctx: Context, slot: str, *, tls: bool) -> str:
 
 def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situation:
     """Return what is known of the cluster of *cr*."""
-    seen: Mapping[str, Any] = facts.get("pods") or {}
     alone = {text_at(each, "metadata", "name") for each in owned.of("Pod") if _is_alone(each)}
-    if is_apart := not is_the_cluster(cr, facts, alone):
-        voters = {each["id"] for each in facts["members"] if not each.get("learner")}
-        seen = {name: {**each, "alone": each.get("id") in voters} for name, each in seen.items()}
-    told = {name: facts[name] for name in ("pods", "tls") if name in facts} if is_apart else facts
+    is_disowned = not is_the_cluster(cr, facts, alone)
+    told = _disowned(facts) if is_disowned else facts
+    seen: Mapping[str, Any] = told.get("pods") or {}
     pods = {each.slot: each for each in (_pod(pod, seen, ctx) for pod in owned.of("Pod")) if each.slot}
     claims = (*owned.read("PersistentVolumeClaim"), *owned.of("PersistentVolumeClaim"))
     restore = restore_of(cr, owned)
@@ -308,8 +306,15 @@ def situation_of(cr: Manifest, owned: Owned, facts: Facts, ctx: Context) -> Situ
         alarms=tuple(EtcdAlarm(str(each["alarm"]), str(each["member"])) for each in told.get("alarms") or ()),
         precautions=precautions_of(owned),
         facts=facts,
-        is_disowned=is_apart,
+        is_disowned=is_disowned,
     )
+
+
+def _disowned(facts: Facts) -> Facts:
+    """Return facts without what a majority says that hasn't the cluster's data: its voters are alone with what they hold."""
+    voters = {each["id"] for each in facts.get("members") or () if not each.get("learner")}
+    pods = {name: {**each, "alone": each.get("id") in voters} for name, each in (facts.get("pods") or {}).items()}
+    return {"pods": pods, **({"tls": facts["tls"]} if "tls" in facts else {})}
 
 
 def _members(facts: Facts, ctx: Context) -> Iterable[EtcdMember]:

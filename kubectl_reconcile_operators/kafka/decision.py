@@ -51,7 +51,7 @@ from kubectl_reconcile_operators.kafka.situation import BrokerPod, KafkaState
 from kubectl_reconcile_operators.kafka.spec import DYNAMIC, KafkaSpec
 from kubectl_reconcile_operators.kafka.steps import ACTIONS, SETTLED, Aim, KafkaDo, KafkaStep, stop, wait
 from kubectl_reconcile_operators.kafka.topics import is_same, refused_topics, settings_text, topic_steps
-from kubectl_reconcile_operators.volumes import would_shrink
+from kubectl_reconcile_operators.volumes import shrink_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,9 @@ def refusals(wanted: KafkaSpec, spec: KafkaSpec, s: KafkaState, plan: MovePlan, 
 
 def _shrunk(spec: KafkaSpec, s: KafkaState) -> Iterator[tuple[str, str]]:
     """Yield that volumes are larger than the spec has them, if some are: a word and a sentence."""
-    for _, volume in sorted(s.volumes.items()):
-        if would_shrink(volume.size, spec.storage.size):
-            yield "StorageShrinks", (
-                f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {volume.slot} has, and volumes"
-                f" can't be made smaller (hint: set it to {volume.size})"
-            )  # fmt: skip
-            return
+    sizes = {each.slot: each.size for each in s.volumes.values()}
+    if refused := shrink_refused(".spec.storage.size", spec.storage.size, sizes):
+        yield "StorageShrinks", refused
 
 
 def members(spec: KafkaSpec, s: KafkaState) -> tuple[int, ...]:

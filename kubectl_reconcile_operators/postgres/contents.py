@@ -146,9 +146,8 @@ def acknowledged(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Co
     if primary is None or not primary.answer:
         return
     told = primary.answer.get("synchronous")
-    is_loose = is_loosely_acknowledged(spec, s)
-    is_stray = is_loose and ASYNCHRONOUS not in noted
-    is_stray |= ASYNCHRONOUS not in noted and all(told != each.setting(primary.slot) for each in noted)
+    is_other = all(told != each.setting(primary.slot) for each in noted)
+    is_stray = ASYNCHRONOUS not in noted and (is_other or is_loosely_acknowledged(spec, s))
     if is_stray or wanted != noted[-1]:
         after = with_another(noted, *((ASYNCHRONOUS,) if is_stray else ()), wanted)
         listed = {"quorums": [each.told() for each in after]}

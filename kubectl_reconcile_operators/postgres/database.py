@@ -67,6 +67,8 @@ from kubectl_reconcile_operators.postgres.steps import ACTIONS, DECISIONS, Datab
 from kubectl_reconcile_operators.volumes import CLAIM, KEPT_CLAIMS, claims_at_the_end
 
 _EAGER_S, _BUSY_S, _IDLE_S = 0.1, 2.0, 15.0
+_WATCHFUL_S = 10.0
+"""How often servers are asked at rest where a replica is to take over soon: one whose network is dead tells nobody, nor does its pod change."""
 _LATE = "9999-12-31T23:59:59Z"
 """The time of a preview's guess: all that only takes time has passed."""
 _PATIENCE = 5
@@ -173,7 +175,7 @@ def _graces(s: DatabaseState, step: DatabaseStep) -> dict[str, int]:
 def _again_s(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> float:
     """Return when to look again: servers say nothing by themselves, and clients wait while one takes over, or is about to. The longer it takes, the more seldom."""
     if _is_at_rest(spec, s, step):
-        return _IDLE_S
+        return _WATCHFUL_S if spec.failover and not spec.paused else _IDLE_S
     waited_s = max(seconds_between(s.outage.since, ctx.now), 0.0) if s.outage.since else 0.0
     if step.target or (s.handover.is_noted and not s.writable):
         return min(max(_EAGER_S, waited_s / _PATIENCE), _BUSY_S)

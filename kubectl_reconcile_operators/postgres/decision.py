@@ -75,7 +75,7 @@ from kubectl_reconcile_operators.postgres.steps import (
     wait,
     why_now,
 )
-from kubectl_reconcile_operators.volumes import would_shrink
+from kubectl_reconcile_operators.volumes import shrink_refused, would_shrink
 
 
 def next_step(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> DatabaseStep:
@@ -93,12 +93,10 @@ def next_step(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Contex
 
 def refusal_of(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> tuple[str, str]:
     """Return what of the spec is refused while all else goes on: a word and a sentence, empty where nothing is."""
-    for slot, volume in sorted(s.volumes.items()):
-        if would_shrink(volume.size, spec.storage.size):
-            return "StorageShrinks", (
-                f".spec.storage.size: {spec.storage.size} is less than the {volume.size} that the volume of {slot} has, and volumes can't be"
-                f" made smaller (hint: set it to {volume.size}, or dump the data into another MyDatabase)"
-            )  # fmt: skip
+    sizes = {slot: each.size for slot, each in s.volumes.items()}
+    hint = "set it to {size}, or dump the data into another MyDatabase"
+    if shrinks := shrink_refused(".spec.storage.size", spec.storage.size, sizes, hint):
+        return "StorageShrinks", shrinks
     for refused in (
         quorum_refused(spec),
         commit_refused(spec),

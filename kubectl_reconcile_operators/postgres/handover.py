@@ -100,8 +100,7 @@ def noted(s: DatabaseState, step: DatabaseStep) -> PrimaryHandover:
 def _is_ending(s: DatabaseState) -> bool:
     """Tell whether the old primary is still about to stop for a switchover."""
     old = s.primary
-    is_left = s.handover.is_failover or s.handover.is_gathering
-    return old is not None and old.is_going and old.uid == s.handover.uid and not is_left
+    return s.handover.is_switchover and old is not None and old.is_going and old.uid == s.handover.uid
 
 
 def _after(s: DatabaseState, uid: str) -> tuple[int, int] | None:
@@ -116,8 +115,7 @@ def _after(s: DatabaseState, uid: str) -> tuple[int, int] | None:
 def closed(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield the promotion of the one that is to take over, where it has all of a log that the old primary has ended in order."""
     heir, old = s.instances.get(s.handover.to), s.primary
-    is_switchover = s.handover.is_noted and not (s.handover.is_failover or s.handover.is_gathering)
-    if not is_switchover or s.writable or heir is None or heir.is_going:
+    if not s.handover.is_switchover or s.writable or heir is None or heir.is_going:
         return
     is_begun = old is None or old.is_going or _stands_by_next(old, s)
     if (
@@ -144,7 +142,7 @@ def _has_all(heir: Instance, s: DatabaseState) -> bool:
 def handing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what is next in a handover whose old primary has ended."""
     old = s.primary
-    if not s.handover.is_noted or s.handover.is_failover or s.handover.is_gathering or s.writable:
+    if not s.handover.is_switchover or s.writable:
         return
     yield from closed(spec, s, ctx)
     if (

@@ -177,6 +177,11 @@ class PrimaryHandover:
     is_gathering: bool = False
 
     @property
+    def is_switchover(self) -> bool:
+        """Whether it is noted, and of a primary that stops in order."""
+        return self.is_noted and not (self.is_failover or self.is_gathering)
+
+    @property
     def is_noted(self) -> bool:
         """Whether it was told before, so that it is found again whatever happens."""
         return bool(self.to and self.uid)

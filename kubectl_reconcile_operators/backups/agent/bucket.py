@@ -26,7 +26,6 @@ from obstore.store import S3Store
 from kubectl_reconcile_operators.backups.agent.folder import Folder
 from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, Written
 from kubectl_reconcile_operators.backups.agent.place import PlaceError
-from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 if TYPE_CHECKING:  # they are there for types alone
     from obstore.store import ClientConfig, RetryConfig, S3Config
@@ -197,17 +196,15 @@ class BucketFolder:
             answer = obstore.get(self.client, self._key(name))
         return self.spool.take(name, answer.meta["size"], self._content(answer))
 
-    def retain(self, rule: RetentionRule, now: datetime) -> list[str]:
-        """Delete the backups that are too many or too old; return their names.
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete backups.
 
         Raises:
             PlaceError: they can't be.
         """
-        going = self.spool.kind.names.surplus(self.names(), rule, now)
         with self._told():
-            for name in going:
+            for name in names:
                 obstore.delete(self.client, self._key(name))
-        return going
 
     def sweep(self, older_than_s: float) -> None:
         """Delete what broke off on this machine, so long ago that nobody can be writing it any more; see that the bucket is there.

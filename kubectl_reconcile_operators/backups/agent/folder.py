@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 
 from kubectl_reconcile_operators.backups.agent.kinds import BackupKind, DamagedError, NoRoomError, Written
-from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 _PART = ".part"
 _MARGIN = 1 << 16
@@ -90,14 +89,11 @@ class Folder:
         """Return the file of a backup."""
         return self.path / name
 
-    def retain(self, rule: RetentionRule, now: datetime) -> list[str]:
-        """Delete the backups that are too many or too old; return their names."""
-        found = (each.name for each in self.path.iterdir())
-        going = self.kind.names.surplus(found, rule, now)
-        for name in going:
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete backups; one that is gone already is none to delete."""
+        for name in names:
             (self.path / name).unlink(missing_ok=True)
         self._sync()
-        return going
 
     def sweep(self, older_than_s: float) -> None:
         """Delete what broke off so long ago that nobody can be writing it any more."""

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from kubectl_reconcile_operators.backups.agent.folder import Folder
 from kubectl_reconcile_operators.backups.agent.kinds import BackupKind, Written
-from kubectl_reconcile_operators.backups.retention import RetentionRule
 
 _SPOOL = "passing"
 
@@ -42,8 +41,8 @@ class BackupPlace(Protocol):
     def fetched(self, name: str) -> Path:
         """Return the file of a backup, on this machine."""
 
-    def retain(self, rule: RetentionRule, now: datetime) -> list[str]:
-        """Delete the backups that are too many or too old; return their names."""
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete backups; one that is gone already is none to delete."""
 
     def sweep(self, older_than_s: float) -> None:
         """Delete what broke off so long ago that nobody can be writing it any more."""

@@ -80,10 +80,12 @@ def retained(
     """Delete what is more than the arguments keep, of what *written* is of; return what went, and what is to be known besides: no reason to doubt the new backup."""
     rule = RetentionRule(given.keep, given.max_age_days, written.of, frozenset(given.ours))
     try:
-        gone = place.retain(rule, now)
-        others = names.strangers(place.names(), rule)
+        there = place.names()
+        gone = names.surplus(there, rule, now)
+        place.delete(gone)
     except (PlaceError, OSError) as error:
         return [], f"old backups couldn't be deleted: {error}"
+    others = names.strangers([each for each in there if each not in gone], rule)
     if not others:
         return gone, ""
     text = f"{len(others)} earlier backups here are of something else that had this name, or nobody knows of what, and stay: the last one is {others[-1]}"

@@ -121,8 +121,12 @@ def test_retention_counts_as_on_a_volume_and_leaves_alone_what_is_none_of_its_ow
     for key in others:
         desk.s3.ask(f"backups/{key}", "PUT", b"x")
     assert place.names() == names
-    assert place.retain(RetentionRule(2, 0), NOW) == names[:1]
-    assert place.retain(RetentionRule(0, 1), NOW.replace(day=28)) == names[1:2]
+    for rule, now, gone in (
+        (RetentionRule(2, 0), NOW, names[:1]),
+        (RetentionRule(0, 1), NOW.replace(day=28), names[1:2]),
+    ):
+        assert SNAPSHOTS.names.surplus(place.names(), rule, now) == gone
+        place.delete(gone)
     assert sorted(desk.kept()) == sorted([f"{desk.label}/{names[2]}", *others[:2]])
 
 

@@ -1,6 +1,7 @@
 """Who takes over from a primary on a real PostgreSQL, asked or because it was hurt, and what becomes of the old one and of rows, which clients write meanwhile."""
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,6 +11,8 @@ from tests.operators.real.postgres.database import Writer
 pytestmark = pytest.mark.scenario(minutes=3)
 GRACE_S = 120
 """How long a pod has to end that isn't left behind."""
+WITHIN_S = 30
+"""How much later than the delay somebody takes over at most from a primary whose network is dead."""
 BOTH = {"replicas": 2, "failover": {"delaySeconds": 1}}
 
 
@@ -77,13 +80,17 @@ def test_a_primary_that_hangs_or_is_cut_off_ends_soon_and_another_takes_over_wit
     db.settled()
     writer = Writer(db, f"hurtby{hurt}")
     old, new, timeline = db.primary(), db.replica(), db.status["timeline"]
-    uid, since = db.uid(old), time.monotonic()
+    uid, since, at = db.uid(old), time.monotonic(), datetime.now(UTC)
 
     getattr(real.sandbox.pods, hurt)(real.namespace, old)
     ending = "nobody takes over before its node says that it has ended"
     real.eventually(lambda: ending in db.condition("Progressing")["message"] or db.primary() == new, "it is to end")
     db.is_led_by(new)
     assert time.monotonic() - since < GRACE_S
+    real.eventually(lambda: db.condition("Available")["status"] == "True", f"it is told that {new} serves")
+    told = datetime.fromisoformat(db.condition("Available")["lastTransitionTime"])
+    assert told > at
+    assert hurt == "pause" or (told - at).total_seconds() < BOTH["failover"]["delaySeconds"] + WITHIN_S
     db.replaced(old, uid)
     writer.goes_on()
     db.settled()
