@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -34,6 +37,10 @@ _HEADERS = {
 _TOO_FAST = "too many requests"
 _GRACE_S = 1.0
 _ASKER: ContextVar[Asker] = ContextVar("asker")
+_STREAMS = ("/stream", "/changes")
+"""What is answered for as long as a page is open, and has shares of its own."""
+_UNDER_WAY = 24
+"""How many requests of one person may be under way, streams left out: more than browsers make. What they wait for, as for a node that hangs, others needn't."""
 _PUBLIC = ("/assets/", "/start", "/favicon.ico")
 """What is answered to whoever may reach us: the page itself, which tells nothing."""
 
@@ -53,7 +60,7 @@ def guarded(door: Door, limit: RateLimit) -> Middleware:
 
     People ask as fast as *limit* together, and so do those whom nobody knows, who take nothing of it.
     """
-    strangers = RateLimit(limit.burst, limit.per_s)
+    strangers, under_way = RateLimit(limit.burst, limit.per_s), Counter[str]()
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -62,7 +69,8 @@ def guarded(door: Door, limit: RateLimit) -> Middleware:
             who = await _admitted(door, limit, strangers, request)
             if who is None and not _is_public(door, request.path):
                 return door.unknown()
-            return await handler(request)
+            with _counted(under_way, who, request):
+                return await handler(request)
         except web.HTTPException as error:
             return refused(error.status, error.reason)
         except (asyncio.CancelledError, ConnectionResetError):
@@ -89,6 +97,28 @@ async def _admitted(door: Door, limit: RateLimit, strangers: RateLimit, request:
     if who is not None:
         _ASKER.set(who)
     return who
+
+
+@contextmanager
+def _counted(under_way: Counter[str], who: Asker | None, request: web.Request) -> Iterator[None]:
+    """Count a request of a guest while it is answered.
+
+    Raises:
+        Refused: many of theirs are.
+    """
+    resource = request.match_info.route.resource
+    if who is None or not who.guest or (resource is not None and resource.canonical.endswith(_STREAMS)):
+        yield
+        return
+    if under_way[who.tenant] >= _UNDER_WAY:
+        raise Refused(429, f"{_UNDER_WAY} requests of yours are running", "wait until they are answered, and try again")
+    under_way[who.tenant] += 1
+    try:
+        yield
+    finally:
+        under_way[who.tenant] -= 1
+        if not under_way[who.tenant]:
+            del under_way[who.tenant]
 
 
 def _is_public(door: Door, path: str) -> bool:

@@ -13,6 +13,7 @@ from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.origin import origin, source
 from kubectl_reconcile.cli.options.output import look
 from kubectl_reconcile.cli.options.selection import selection
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 
 ABOUT_VERBS = {"help", "options"}
 GIVEN = (("origin", origin), ("origin", source), ("chosen", selection), ("look", look), ("connection", common))
@@ -39,3 +40,14 @@ def test_what_the_flags_of_a_verb_give_is_what_it_takes(one):
     declaration = inspect.unwrap(one.callback)
     module = importlib.import_module(declaration.__module__.replace(".verbs.", "."))
     assert set(inspect.signature(getattr(module, declaration.__name__)).parameters) == names
+
+
+def test_each_argument_that_names_a_sync_takes_what_kubectl_writes():
+    arguments = [
+        (each.id, argument.type)
+        for each in declared()
+        for argument in each.values[0].params
+        if isinstance(argument, click.Argument) and "SYNC" in (argument.metavar or "")
+    ]
+    assert len(arguments) > 10
+    assert {type_ for _, type_ in arguments} == {SYNC_NAME}, arguments

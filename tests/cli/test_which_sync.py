@@ -1,5 +1,8 @@
 """What is said where no Sync was named and there is no single one, or where the one named isn't there."""
 
+import pytest
+
+from kubectl_reconcile.cli.options.sync_name import sync_named
 from kubectl_reconcile.cli.output.failures import ExitStatus, status_of
 from kubectl_reconcile.engine.sync.targets import NoSuchSync, WhichSync
 
@@ -31,3 +34,20 @@ def test_ten_are_listed_and_the_rest_counted():
     assert str(WhichSync("shop", names, [])).endswith("shop/s08, shop/s09 and 3 more")
     assert str(WhichSync("x", [], [f"shop/{name}" for name in names])).endswith("shop/s09 and 3 more")
     assert str(NoSuchSync("other", "shop", names)).endswith("there is " + ", ".join(names[:10]) + " and 3 more")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("shop", "shop"),
+        ("sync/shop", "shop"),
+        ("Sync/shop", "shop"),
+        ("syncs.reconcile.dev/shop", "shop"),
+        ("candy/shop", "candy/shop"),
+        ("sync/", "sync/"),
+        ("./sync/shop", "./sync/shop"),
+        ("sync", "sync"),
+    ],
+)
+def test_a_sync_may_be_named_as_kubectl_names_objects(text, name):
+    assert sync_named(text) == name

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
 _ADVERTISED = "application/x-git-upload-pack-advertisement"
 
 
-class _Quiet(http.server.BaseHTTPRequestHandler):
+class Quiet(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_) -> None:
         pass
 
@@ -29,16 +30,24 @@ class _Quiet(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of who hung up."""
+
+
 @contextlib.contextmanager
-def serving(handler: type[http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
+def serving(handler: type[http.server.BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve for the time of a block; yields the address. Whoever hangs up on it ends only his own request."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        server.handle_error = lambda *_: None
+    with _Server(("127.0.0.1", 0), handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join(10)
@@ -51,7 +60,7 @@ def serving(handler: type[http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
 def redirecting(to: str) -> Iterator[str]:
     """A Git server that sends everybody to another one."""
 
-    class Redirecting(_Quiet):
+    class Redirecting(Quiet):
         def do_GET(self) -> None:
             self.answer(302, Location=to + self.path)
 
@@ -65,7 +74,7 @@ def listing(line: bytes, lines: int) -> Iterator[str]:
     packet = b"%04x%b\n" % (len(line) + 5, line)
     first = b"%b HEAD\0\n" % (b"1" * 40)
 
-    class Listing(_Quiet):
+    class Listing(Quiet):
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Type", _ADVERTISED)
@@ -112,7 +121,7 @@ def hook_of_a_module() -> Iterator[Hook]:
     """The hook, for the time of a block."""
     hook = Hook()
 
-    class Hooked(_Quiet):
+    class Hooked(Quiet):
         def do_POST(self) -> None:
             question = self.rfile.read(int(self.headers["Content-Length"])).decode()
             self.answer(200, hook.answer(question), Content_Type="application/json")

@@ -218,6 +218,9 @@ def test_forged_members_hold_up_nobody(world, git_host, bakery):
     assert "no revision that was applied is known to have asked for them" in warning
     patiently(lambda: sync.condition()["status"] == "True", "it is ready")
     assert "far" not in json.dumps(sync.status), "where the set has never been nobody looks"
+    tree = Plugin(cluster.kubectl, "team-c")("tree", "victim")
+    assert "forged" not in tree.out
+    assert "not asked for by any revision, so not shown: ConfigMap team-c/forged" in tree.err
 
     sync.until_synced(repository.push({"two.json": None}))
     assert c.get("ConfigMap", "two") is None, "others are pruned"

@@ -45,6 +45,16 @@ def tree(connection: Connection, sync: str | None, *, unhealthy: bool, output: s
     if looked_at.unseen:
         text = f"warning: can't list {first_few(looked_at.unseen, _KINDS_SHOWN, rest='more kinds')}, so the tree doesn't show them"
         err.write([line(text, Tone.WARNING)])
+    if looked_at.unasked:
+        named = first_few(looked_at.unasked, _KINDS_SHOWN, rest="more objects")
+        err.write(
+            [
+                line(
+                    f"warning: marked as a member, but not asked for by any revision, so not shown: {named}",
+                    Tone.WARNING,
+                )
+            ]
+        )
     return ExitStatus.OK
 
 

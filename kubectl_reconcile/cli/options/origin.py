@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.cli.options.flags import given
 from kubectl_reconcile.cli.options.selection import is_path
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 
 
@@ -65,7 +66,7 @@ def origin(command: Callable[..., Any]) -> Callable[..., Any]:
 def source(command: Callable[..., Any]) -> Callable[..., Any]:
     """Do the same for a command that applies nothing of what it reads."""
     options = (
-        click.argument("sync", required=False, metavar="[SYNC]"),
+        click.argument("sync", required=False, metavar="[SYNC]", type=SYNC_NAME),
         click.option(
             "-f",
             "--filename",

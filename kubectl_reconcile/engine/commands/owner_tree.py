@@ -4,7 +4,8 @@ Vocabulary: a *relative* is a live object with those that it owns, by the uid in
 has ReplicaSets, those have pods, a custom resource has what its module made.
 
 Any kind may own any other, so all that the server serves in the namespaces concerned is looked through, by metadata
-alone; whole objects are fetched of those that belong. What may not be listed, or can't be since whoever serves or converts it is down, is
+alone; whole objects are fetched of those that belong. A mark alone makes nobody a member: what the Sync's status calls unasked is no
+relative, and is named instead. What may not be listed, or can't be since whoever serves or converts it is down, is
 passed over, and named.
 """
 
@@ -25,7 +26,7 @@ from kubectl_reconcile.core.health.silence import expected_of
 from kubectl_reconcile.core.health.summary import member_health
 from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL
-from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of
+from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of, map_at
 from kubectl_reconcile.core.planning.kinds import CLAIM
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us, may_be_member
 from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
@@ -59,10 +60,11 @@ class OwnedObject(Struct, frozen=True):
 
 
 class OwnerTree(Struct):
-    """A root with all that belongs to it. *unseen* are the kinds that could not be listed."""
+    """A root with all that belongs to it. *unseen* are the kinds that could not be listed, *unasked* is what only says that it belongs to it."""
 
     root: OwnedObject
     unseen: tuple[GroupKind, ...] = ()
+    unasked: tuple[ObjectRef, ...] = ()
 
 
 async def of_sync(session: Session, sync: Manifest) -> OwnerTree:
@@ -73,7 +75,7 @@ async def of_sync(session: Session, sync: Manifest) -> OwnerTree:
     """
     look = _Lookup(session, _rules_of(session, sync))
     contents = Contents.recorded(sync)
-    members = await look.members(contents, applyset_id(ObjectRef.of(sync)))
+    members = await look.members(sync)
     sets, namespaces = await look.child_sets(members, sync)
     return await look.family(sync, members, contents.namespaces | namespaces, sets)
 
@@ -85,7 +87,7 @@ async def members_of(session: Session, sync: Manifest) -> tuple[list[Manifest], 
         ApiError: the server refuses, or doesn't answer.
     """
     look = _Lookup(session, HealthRules())
-    members = await look.members(Contents.recorded(sync), applyset_id(ObjectRef.of(sync)))
+    members = await look.members(sync)
     return members, tuple(sorted(look.unseen))
 
 
@@ -115,14 +117,19 @@ class _Lookup(Struct):
     rules: HealthRules
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     unseen: set[GroupKind] = field(default_factory=set)
+    unasked: set[ObjectRef] = field(default_factory=set)
 
-    async def members(self, contents: Contents, set_id: str) -> list[Manifest]:
-        """Return the live members of a set, whole."""
+    async def members(self, sync: Manifest) -> list[Manifest]:
+        """Return the live members of a Sync, whole."""
+        contents, set_id = Contents.recorded(sync), applyset_id(ObjectRef.of(sync))
+        told = frozenset(map(str, map_at(sync, "status").get("unasked") or ()))
         resources = [found for kind in sorted(contents.kinds) if (found := self.session.resource(kind))]
         lists = await asyncio.gather(*(self._members(resource, contents, set_id) for resource in resources))
         places = contents.namespaces
         placed = (each for items in lists for each in items if may_be_member(ObjectRef.of(each), places))
-        return [each for each in placed if is_marked_by_us(each)]
+        marked = [each for each in placed if is_marked_by_us(each)]
+        self.unasked.update(ref for each in marked if str(ref := ObjectRef.of(each)) in told)
+        return [each for each in marked if ObjectRef.of(each) not in self.unasked]
 
     async def _members(self, resource: Resource, contents: Contents, set_id: str) -> list[Manifest]:
         """Return the members of one kind; who may not list them everywhere gets those of each namespace by itself."""
@@ -155,9 +162,8 @@ class _Lookup(Struct):
             if ref.group_kind != SYNC.group_kind or uid in seen:
                 continue
             seen.add(uid)
-            contents = Contents.recorded(each)
-            sets[uid] = await self.members(contents, applyset_id(ref))
-            namespaces |= contents.namespaces
+            sets[uid] = await self.members(each)
+            namespaces |= Contents.recorded(each).namespaces
             queue += sets[uid]
         return sets, namespaces
 
@@ -173,7 +179,7 @@ class _Lookup(Struct):
         judge = self._judge([root, *known, *whole.values()])
         relatives = tuple(_relative(each, owned, whole, sets, judge) for each in sorted(tops, key=_order))
         top = relatives[0] if members is None else OwnedObject(root, judge(root), relatives)
-        return OwnerTree(top, tuple(sorted(self.unseen)))
+        return OwnerTree(top, tuple(sorted(self.unseen)), tuple(sorted(self.unasked)))
 
     def _judge(self, found: Iterable[Manifest]) -> _Judge:
         """Return what judges objects of a family by themselves, a member as its Sync does; *found* are all of them."""

@@ -91,7 +91,7 @@ def test_where_new_revisions_wait_each_is_applied_once_it_is_approved(
     assert colour(cluster, "shop-web") == "red"
     shown = plugin("diff", "shop")
     assert (shown.status, "held (NewRevision)" in shown.out + shown.err) == (1, True)
-    assert plugin("approve", "shop", "--yes").status == 0
+    assert plugin("approve", "sync/shop", "--yes").status == 0
     sync.until_synced(sha)
     assert colour(cluster, "shop-web") == "blue"
     cluster.edit("ConfigMap", "shop-web", {"data": {"color": "green"}})

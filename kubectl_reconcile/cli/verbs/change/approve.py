@@ -6,6 +6,7 @@ import click
 
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -19,7 +20,7 @@ Examples:
   kubectl reconcile approve candy/sweet -n shop   held actions of a CR
 """
 )
-@click.argument("sync", metavar="SYNC|KIND/NAME")
+@click.argument("sync", metavar="SYNC|KIND/NAME", type=SYNC_NAME)
 @click.option("--plan-hash", metavar="HASH", help="Approve the deletions with this hash, and no others.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 @colour

@@ -8,6 +8,7 @@ from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
 from kubectl_reconcile.cli.options.origin import rendering
 from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -22,7 +23,7 @@ Examples:
   kubectl reconcile create shop --url … --dry-run -o yaml > shop.yaml
 """
 )
-@click.argument("name", metavar="SYNC")
+@click.argument("name", metavar="SYNC", type=SYNC_NAME)
 @click.option(
     "--url", required=True, metavar="URL", help="Address of the repository: https, http, ssh or user@host:path."
 )

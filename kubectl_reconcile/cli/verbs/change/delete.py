@@ -6,6 +6,7 @@ import click
 
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import DURATION, colour
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -18,7 +19,7 @@ Examples:
   kubectl reconcile delete shop --orphan    its members stay
 """
 )
-@click.argument("sync", metavar="SYNC")
+@click.argument("sync", metavar="SYNC", type=SYNC_NAME)
 @click.option("--orphan", is_flag=True, help="Keep the members, even if spec.deletionPolicy is Prune.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask. Needed without a terminal.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the Sync is gone.")

@@ -7,6 +7,7 @@ import click
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
 from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -19,7 +20,7 @@ Examples:
   kubectl reconcile history shop -o json    the same for a program
 """
 )
-@click.argument("sync", required=False, metavar="[SYNC]")
+@click.argument("sync", required=False, metavar="[SYNC]", type=SYNC_NAME)
 @output("wide", "name", "json", "yaml")
 @colour
 @common
@@ -41,7 +42,7 @@ Examples:
   kubectl reconcile rollback shop --to 3f9c2e1 --commit    for good, in Git
 """
 )
-@click.argument("sync", metavar="SYNC")
+@click.argument("sync", metavar="SYNC", type=SYNC_NAME)
 @click.option(
     "--to",
     "revision",

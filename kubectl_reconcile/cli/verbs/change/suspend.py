@@ -6,6 +6,7 @@ import click
 
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -19,7 +20,7 @@ Examples:
   kubectl reconcile suspend --all           all in the namespace
 """
 )
-@click.argument("syncs", metavar="SYNC...", nargs=-1)
+@click.argument("syncs", metavar="SYNC...", nargs=-1, type=SYNC_NAME)
 @click.option("--all", "everyone", is_flag=True, help="All Syncs in the namespace.")
 @colour
 @common
@@ -39,7 +40,7 @@ Examples:
   kubectl reconcile resume --all           all in the namespace
 """
 )
-@click.argument("syncs", metavar="SYNC...", nargs=-1)
+@click.argument("syncs", metavar="SYNC...", nargs=-1, type=SYNC_NAME)
 @click.option("--all", "everyone", is_flag=True, help="All Syncs in the namespace.")
 @colour
 @common

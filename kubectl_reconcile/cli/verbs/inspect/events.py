@@ -7,6 +7,7 @@ import click
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import DURATION, colour
 from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -21,7 +22,7 @@ Examples:
   kubectl reconcile events --warnings -o json   one JSON object per line
 """
 )
-@click.argument("sync", required=False, metavar="[SYNC]")
+@click.argument("sync", required=False, metavar="[SYNC]", type=SYNC_NAME)
 @click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
 @click.option("-f", "--follow", is_flag=True, help="Keep running, and show new events.")
 @click.option("--since", type=DURATION, metavar="DURATION", help="Nothing older than this, such as 10m.")

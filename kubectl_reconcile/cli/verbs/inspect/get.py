@@ -7,6 +7,7 @@ import click
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
 from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -22,7 +23,7 @@ Examples:
   kubectl reconcile get shop -o jsonpath='{{.status.lastAppliedRevision}}'
 """
 )
-@click.argument("syncs", metavar="[SYNC...]", nargs=-1)
+@click.argument("syncs", metavar="[SYNC...]", nargs=-1, type=SYNC_NAME)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Syncs in all namespaces.")
 @click.option("-l", "--selector", metavar="SELECTOR", default="", help="Syncs with these labels, such as team=web.")
 @click.option("-w", "--watch", is_flag=True, help="Keep running, and show each Sync again when it changes.")

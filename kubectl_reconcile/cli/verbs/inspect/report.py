@@ -6,6 +6,7 @@ import click
 
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -19,7 +20,7 @@ Examples:
   kubectl reconcile report shop -o json
 """
 )
-@click.argument("name", metavar="[NAMESPACE|SYNC]", required=False)
+@click.argument("name", metavar="[NAMESPACE|SYNC]", required=False, type=SYNC_NAME)
 @click.option("--since", metavar="TIME", default="", help="Only changes after this time, such as 2026-11-20T12:00:00Z.")
 @output("markdown", "json", default="markdown")
 @common

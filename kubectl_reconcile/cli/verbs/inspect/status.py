@@ -7,6 +7,7 @@ import click
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
 from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -20,7 +21,7 @@ Examples:
   kubectl reconcile status shop -o json     the object itself
 """
 )
-@click.argument("sync", required=False, metavar="[SYNC]")
+@click.argument("sync", required=False, metavar="[SYNC]", type=SYNC_NAME)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Syncs in all namespaces.")
 @output("wide", "json", "yaml", "name", "jsonpath=")
 @colour

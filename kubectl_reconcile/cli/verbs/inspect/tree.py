@@ -7,6 +7,7 @@ import click
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import colour
 from kubectl_reconcile.cli.options.output import output
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -20,7 +21,7 @@ Examples:
   kubectl reconcile tree shop -o wide    with the file of each object
 """
 )
-@click.argument("sync", required=False, metavar="[SYNC|KIND/NAME]")
+@click.argument("sync", required=False, metavar="[SYNC|KIND/NAME]", type=SYNC_NAME)
 @click.option(
     "--unhealthy", is_flag=True, help="Only objects that are neither Current nor Suspended, and their owners."
 )

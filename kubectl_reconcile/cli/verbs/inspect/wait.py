@@ -6,6 +6,7 @@ import click
 
 from kubectl_reconcile.cli.options.connection import common
 from kubectl_reconcile.cli.options.flags import DURATION, colour
+from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
 from kubectl_reconcile.cli.verbs.loading import loaded
 
@@ -20,7 +21,7 @@ Examples:
   kubectl reconcile wait shop --for deleted
 """
 )
-@click.argument("sync", required=False, metavar="[SYNC]")
+@click.argument("sync", required=False, metavar="[SYNC]", type=SYNC_NAME)
 @click.option(
     "--for",
     "for_",
