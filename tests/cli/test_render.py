@@ -328,6 +328,23 @@ def test_a_changed_secret_shows_that_it_changes_and_nothing_else():
     assert not [value for value in VALUES if value in text]
 
 
+def test_who_is_asked_is_shown_all_that_ends_also_along_with_others():
+    old, taken, left = (ObjectRef("", "ConfigMap", "shop", name) for name in ("old", "taken", "left"))
+    made = plan(
+        a_change(old, Op.DELETE),
+        a_change(taken, Op.DELETE, owner=old, cascade=True),
+        a_change(left, Op.DELETE, held=True),
+        a_change(left, Op.DELETE, owner=old, cascade=True, held=True),
+        a_change(CACHE, Op.REPLACE),
+        a_change(DEPLOYMENT, Op.UPDATE),
+    )
+    assert written(render.ending(made)).splitlines() == [
+        "delete   ConfigMap shop/old",
+        "delete   ConfigMap shop/taken, along with ConfigMap shop/old",
+        "replace  Memcached.cache.example.com shop/sessions",
+    ]
+
+
 def test_a_plan_in_json_holds_no_secret():
     text = json.dumps(plan_document.document(plan(ROTATED), VIEW))
     assert not [value for value in VALUES if value in text]

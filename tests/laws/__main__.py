@@ -16,7 +16,7 @@ from pathlib import Path
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.sandbox.controlplane import Sandbox
-from tests.chaos.live import install
+from tests.kubectl import Kubectl, install_crds
 from tests.laws.deletions import many
 
 AT_ONCE = 4
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             if sandbox is not None:
                 sandbox.up()
-                install(sandbox)
+                install_crds(Kubectl(str(sandbox.kubeconfig), sandbox.programs))
             kubeconfig = options.kubeconfig or str(sandbox.kubeconfig if sandbox else "")
             faults = asyncio.run(ask(kubeconfig, Path(root), seed, options.number))
         finally:

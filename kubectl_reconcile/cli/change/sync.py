@@ -418,12 +418,11 @@ def warned_of_putting_back(sync: Sync, origin: Origin) -> list[Line]:
 
 def _ask_before_deleting(plan: Plan, options: SyncOptions) -> float:
     """Show what would go and ask, where a person is there to answer; return how long that took, in seconds."""
-    doomed = [change for change in plan.changes if change.op.value in {"delete", "replace"} and change.writes]
+    doomed = list(render.ending(plan))
     if not doomed or options.yes or not may_ask():
         return 0.0
     began_s = time.monotonic()
-    lines = [line(f"{change.op.value:<8} {change.ref}", Tone.REMOVED) for change in doomed]
-    options.err.write(lines)
+    options.err.write(doomed)
     objects = "this object" if len(doomed) == 1 else f"these {len(doomed)} objects"
     if not confirmed(f"Delete {objects}?"):
         raise Failure(

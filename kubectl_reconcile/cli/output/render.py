@@ -437,6 +437,16 @@ def problems_and_holds(plan: Plan) -> Iterator[Line]:
         yield line(f"to approve them: {approve_command(plan)}", Tone.WARNING)
 
 
+def ending(plan: Plan) -> Iterator[Line]:
+    """Yield each object that ends if *plan* is carried out now, also along with another, a line each."""
+    for change in plan.acting():
+        gate = change.gate
+        if change.op not in {Op.DELETE, Op.REPLACE} or gate.held or gate.blocked or gate.waits:
+            continue
+        along = f", along with {change.provenance.owner}" if gate.cascade else ""
+        yield line(f"{change.op.value:<8} {change.ref}{along}", Tone.REMOVED)
+
+
 def holds(plan: Plan) -> Iterator[Line]:
     """Yield which deletions wait for a person, and why."""
     for hold in plan.holds:

@@ -9,11 +9,13 @@ Pure.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from itertools import chain
 
 from kubectl_reconcile.core.objects import FieldPath
 from kubectl_reconcile.core.phrases import first_few
+from kubectl_reconcile.core.planning.outlook.explain import steps_to
 from kubectl_reconcile.core.planning.plan import Change, Op
 from kubectl_reconcile.core.ssa.lookup import value_at
 from kubectl_reconcile.core.ssa.managed_fields import owners_of
@@ -53,12 +55,12 @@ def _sentence(change: Change, path: FieldPath) -> str:
     fields = first_few(map(str, dict.fromkeys(chain.from_iterable(rest.values()))), _SHOWN)
     whose, ref = " and ".join(sorted(rest)) or "somebody else", change.ref
     place = f" -n {ref.namespace}" if ref.namespace else ""
-    pointer = "".join(f"/{_name(element)}" for element in path)
-    patch = json.dumps([{"op": "remove", "path": pointer}])
-    remove = f"kubectl patch {str(ref.group_kind).lower()} {ref.name}{place} --type=json -p '{patch}'"
+    patch = json.dumps([{"op": "remove", "path": _pointer(change, path)}])
+    remove = f"kubectl patch {str(ref.group_kind).lower()} {ref.name}{place} --type=json -p {shlex.quote(patch)}"
     return f"Git drops {path}, and {fields or 'a part'} is left, which belongs to {whose}; have {whose} leave it alone, then remove it: {remove}"
 
 
-def _name(element: str) -> str:
-    """Return a field as a JSON pointer has it."""
-    return element.partition(":")[2].replace("~", "~0").replace("/", "~1")
+def _pointer(change: Change, path: FieldPath) -> str:
+    """Return a path as a JSON pointer into the live object has it: items of lists by their numbers."""
+    steps = steps_to(path, change.before or {}, change.kind.schema) if change.kind else ()
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec import Struct
 
 from kubectl_reconcile.core.annotations import MemberOptions
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.endings.cascade import Cascade
 from kubectl_reconcile.core.planning.hold import Hold, is_approved
@@ -115,7 +115,10 @@ def asks(manifest: Manifest) -> bool:
 
 def _objects(manifest: Manifest) -> bool:
     """Tell whether an object that would go along says itself that it stays, or that a person must agree."""
-    return asks(manifest) or MemberOptions.of(manifest).kept
+    if not annotations_of(manifest):  # as most of ten thousand don't
+        return False
+    options = MemberOptions.of(manifest)
+    return options.kept or options.theirs.asks
 
 
 def others_along(number: int) -> str:

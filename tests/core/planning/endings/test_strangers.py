@@ -42,9 +42,35 @@ CASES = {
     "and what names none": (ref("one"), "", {"new": {FILE: config("one")}}, True),
     "one of the same name elsewhere is": (ref("one", "team-a"), FILE, {"new": {FILE: config("one")}}, True),
     "of which the file names the place": (ref("one", "team-a"), FILE, {"new": {FILE: config("one", "team-a")}}, False),
+    "of what is in no namespace any may be named": (ref("one", ""), FILE, {"new": {FILE: config("one", "odd")}}, False),
     "where a revision can't be read, nobody is": (ref("evil"), FILE, {"new": {}, "old": None}, False),
     "nor where the file can't": (ref("evil"), FILE, {"new": {FILE: None}}, False),
-    "nor where names have variables in them": (ref("evil"), FILE, {"new": {FILE: config("web-${X}")}}, False),
+    "nor whose name may be one with variables in it": (
+        ref("web-a-1"),
+        FILE,
+        {"new": {FILE: config("web-${X}-${Y}")}},
+        False,
+    ),
+    "but whose name is none of these is": (ref("evil"), FILE, {"new": {FILE: config("web-${X}")}}, True),
+    "and whose end isn't, too": (ref("web-b"), FILE, {"new": {FILE: config("web-${X}-b")}}, True),
+    "one of another kind is": (
+        ObjectRef("", "Secret", "shop", "web-1"),
+        FILE,
+        {"new": {FILE: config("web-${X}")}},
+        True,
+    ),
+    "one in a place that may be its own isn't": (
+        ref("a", "team-1"),
+        FILE,
+        {"new": {FILE: config("a", "team-${T}")}},
+        False,
+    ),
+    "beside a label with a variable anybody else is": (
+        ref("evil"),
+        FILE,
+        {"new": {FILE: config("a") + "  labels: {env: '${ENV}'}\n"}},
+        True,
+    ),
     "nor where nothing was ever applied": (ref("evil"), FILE, {}, False),
 }
 
