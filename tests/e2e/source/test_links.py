@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git import GitSource, Ref, Repository
+from kubectl_reconcile.source.missing_files import MissingFiles
+from kubectl_reconcile.source.render.renderer import _Recorder
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import CONFIG
 
@@ -252,3 +254,40 @@ def test_overlays_and_charts_follow_links_as_well(checkout, renderer):
     for source in (WorktreeSource(checkout.folder, "prod"), checkout.commit()):
         found = ManifestReader(renderer=renderer).read(source)
         assert [each.ref.name for each in found.manifests] == ["own", "x"], found.problems
+
+
+def test_links_of_a_partial_clone_are_fetched_between_renderings_a_folder_at_a_time(
+    renderer, own_git_server, tmp_path, monkeypatch
+):
+    checkout = Checkout(tmp_path)
+    names = [f"c{number}" for number in range(12)]
+    files = {f"base/{name}.yaml": CONFIG % name for name in names}
+    resources = "".join(f"- {name}.yaml\n" for name in names)
+    links = {f"prod/{name}.yaml": f"../through/{name}.yaml" for name in names}
+    links |= {f"through/{name}.yaml": f"../base/{name}.yaml" for name in names}
+    checkout.write({"prod/kustomization.yaml": f"resources:\n{resources}", **files}, links)
+    served = own_git_server()
+    checkout.git("push", "-q", f"{served.folder}", "main")
+    source = GitSource(Repository.of(served.url), Ref.of(branch="main"), "prod", cache_dir=tmp_path / "partial")
+    source.revision()
+    assert source._clone.is_partial
+    fetched, bring, answer = [], MissingFiles.bring, _Recorder.answer
+    answering = []
+
+    def counted(self, ids, *others):
+        assert not answering, "a server may be slow, and others wait for the place"
+        fetched.append(1)
+        bring(self, ids, *others)
+
+    def within(self, question, path):
+        answering.append(path)
+        try:
+            return answer(self, question, path)
+        finally:
+            answering.clear()
+
+    monkeypatch.setattr(MissingFiles, "bring", counted)
+    monkeypatch.setattr(_Recorder, "answer", within)
+    found = ManifestReader(renderer=renderer).read(source)
+    assert [each.ref.name for each in found.manifests] == sorted(names), found.problems
+    assert len(fetched) <= 6
