@@ -87,12 +87,11 @@ def listed(
         return ListedFiles(rendered, top, (*above,))
     counted = _counted(clone, path)
     own = _below(folders, top, counted)
-    bring(blob for mode, blob, _ in own if mode == LINK_MODE)
-    linked = Linked.of(folders, own, path, counted)
-    entries = [*linked.own, *(each for each, _ in linked.through)]
+    ignoring = _Ignoring(clone, where_of(clone, path), bring, above)
+    linked = Linked.of(folders, own, path, counted, ignoring)
+    entries = list(linked.entries)
     bring(blob for mode, blob, file in (*above, *entries) if is_read(mode, file, path))
-    ignore = SourceIgnore(_ignore_files(clone, where_of(clone, path), [*above, *entries]))
-    entries = linked.read_once(path, ignore)
+    ignore = ignoring([]) if linked.links else ignoring(own)
     files, problems = _select(entries, path, ignore)
     renderers = _renderers(entries, path, ignore)
     if render is Render.RAW:  # its own renderer's file says nothing then; those below are other folders' still
@@ -263,10 +262,9 @@ def _way(
     files = [f"{prefix}{name}" for name in TELLING if own.get(name, NOTHING)[0] not in {"", FOLDER_MODE}]
     if not files:
         return Render.RAW
-    ignoring = [*above, (*own.get(IGNORE_FILE, NOTHING), f"{prefix}{IGNORE_FILE}")]
-    ignoring = [each for each in ignoring if is_ignore_file(each[0], each[2])]
-    bring(blob for _, blob, _ in ignoring)
-    ignore = SourceIgnore(_ignore_files(clone, where_of(clone, path), ignoring))
+    ignore = _Ignoring(clone, where_of(clone, path), bring, above)(
+        [(*own.get(IGNORE_FILE, NOTHING), f"{prefix}{IGNORE_FILE}")]
+    )
     return way(render, (file for file in files if not ignore.matches(file)))
 
 
@@ -318,25 +316,47 @@ def _too_much(where: str, what: str, name: str = "") -> SourceError:
 
 
 def _ignore_files_above(folders: CommitFolders, path: str) -> list[Entry]:
-    """Return the entries of what the folders above the path ignore."""
-    parts = path.split("/") if path else []
-    names = ["/".join([*parts[:length], IGNORE_FILE]) for length in range(len(parts))]
-    found = [(*folders.at(name), name) for name in names]
-    return [each for each in found if each[0]]
+    """Return the entries of what the folders above the path ignore; links are none."""
+    parts, found = path.split("/") if path else [], list[Entry]()
+    for length in range(len(parts)):
+        above = "/".join(parts[:length])
+        mode, folder = folders.at(above)
+        own = folders.folder(folder).get(IGNORE_FILE, NOTHING) if mode == FOLDER_MODE else NOTHING
+        name = f"{above}/{IGNORE_FILE}" if above else IGNORE_FILE
+        found += [(*own, name)] if is_ignore_file(own[0], name) else []
+    return found
 
 
-def _ignore_files(clone: Clone, where: str, entries: list[tuple[str, str, str]]) -> dict[str, bytes]:
-    """Return the ignore files among *entries* by folder. Many may be the same few bytes in the repository.
+class _Ignoring:
+    """The ignore files of a commit as they are met, with those *above* it, and texts of links; *bring* fetches both, all that are met at once.
 
-    Raises:
-        SourceError: they are too many, or too much to be held.
+    Many may be the same few bytes in the repository.
     """
-    found = [(file.rpartition("/")[0], blob) for mode, blob, file in entries if is_ignore_file(mode, file)]
-    texts = IgnoreTexts(where)
-    for folder, blob in found:
-        content = clone.reader.ask(blob)
-        texts.add(folder, content.data if content else b"")
-    return texts.by_folder
+
+    def __init__(
+        self, clone: Clone, where: str, bring: Callable[[Iterable[str]], None], above: Sequence[Entry] = ()
+    ) -> None:
+        self._clone, self._bring = clone, bring
+        self._texts, self._waiting = IgnoreTexts(where), [*above]
+        self._ignore = SourceIgnore({})
+
+    def __call__(self, entries: Sequence[Entry]) -> SourceIgnore:
+        """Take in what is among *entries*, and return what is left out by now.
+
+        Raises:
+            SourceError: there are too many, or too much to be held.
+        """
+        met = [*self._waiting, *(each for each in entries if each[0] == LINK_MODE or is_ignore_file(each[0], each[2]))]
+        self._waiting = []
+        self._bring(blob for _, blob, _ in met)
+        before = len(self._texts.by_folder)
+        for mode, blob, file in met:
+            if is_ignore_file(mode, file):
+                content = self._clone.reader.ask(blob)
+                self._texts.add(file.rpartition("/")[0], content.data if content else b"")
+        if len(self._texts.by_folder) > before:
+            self._ignore = SourceIgnore(dict(self._texts.by_folder))
+        return self._ignore
 
 
 def _renderers(entries: list[tuple[str, str, str]], root: str, ignore: SourceIgnore) -> list[str]:

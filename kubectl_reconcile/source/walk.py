@@ -55,7 +55,7 @@ class FoundFiles(Struct):
 
     files: dict[str, Path] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    renderers: list[str] = field(default_factory=list)
+    renderers: dict[str, Path] = field(default_factory=dict)
     unrendered: tuple[str, ...] = ()
 
     def readable(self, ignore: SourceIgnore | None = None) -> FoundFiles:
@@ -97,12 +97,10 @@ class Walk:
             raise not_there(top, error) from None
         self._look_above()
         self._folder(top, f"{self._below}/" if self._below else "")
-        ignore = SourceIgnore(dict(self._ignored.by_folder)) if self._links else SourceIgnore({})
-        read_anyway = {file for path, file in self._found.files.items() if not ignore.matches(path)}
-        while self._links:
-            self._link(*self._links.pop(0), read_anyway)
+        self._behind_links(Path(os.path.realpath(top)), top)
         if self._raw:  # its own renderer's file says nothing then; those below are other folders' still
-            self._found.renderers = [each for each in self._found.renderers if each.rpartition("/")[0] != self._below]
+            there = self._found.renderers
+            self._found.renderers = {each: there[each] for each in there if each.rpartition("/")[0] != self._below}
         return self._found.readable(SourceIgnore(self._ignored.by_folder))
 
     def ignored_here(self) -> Mapping[str, bytes]:
@@ -150,8 +148,8 @@ class Walk:
                 self._ignore_as(path.rpartition("/")[0], Path(entry.path))
         elif entry.name.startswith("."):
             return
-        elif is_renderer_path(path) and path.isprintable() and not entry.is_dir():
-            self._found.renderers.append(path)
+        elif is_renderer_path(path) and path.isprintable() and not self._is_folder(entry):
+            self._found.renderers[path] = Path(entry.path)
         elif entry.is_symlink():
             self._links.append((path, Path(entry.path)))
         elif entry.is_dir():
@@ -164,18 +162,45 @@ class Walk:
             else:
                 self._problem(path, "a file name with control characters or not in UTF-8", "rename it")
 
-    def _link(self, path: str, link: Path, read_anyway: set[Path]) -> None:
+    def _behind_links(self, real: Path, top: Path) -> None:
+        """Read what is behind the links that were met, by the rule of commits (``Linked.of``); all else is below *top*, which is *real*."""
+        if not self._links:
+            return
+        ignore, found = SourceIgnore(dict(self._ignored.by_folder)), self._found
+        read = {
+            real / each.relative_to(top)
+            for there in (found.files, found.renderers)
+            for path, each in there.items()
+            if not ignore.matches(path)
+        }
+        while self._links:
+            level, self._links = sorted(self._links, key=lambda each: os.fsencode(each[0])), []
+            self._found = FoundFiles(problems=found.problems)
+            for path, link in level:
+                if not ignore.matches(path):
+                    self._link(path, link, is_left_out=ignore.leaves_out(path))
+            ignore = SourceIgnore(dict(self._ignored.by_folder))
+            for all_of_them, new in (
+                (found.files, self._found.files), (found.renderers, self._found.renderers)
+            ):  # fmt: skip
+                for path, file in new.items():
+                    if file not in read and not ignore.matches(path):
+                        read.add(file)
+                        all_of_them[path] = file
+        self._found = found
+
+    def _link(self, path: str, link: Path, *, is_left_out: bool) -> None:
         target = self._target(link)
         if target is None:
             if is_manifest_path(path) or "." not in link.name:
                 self._problem(path, NOWHERE, NOWHERE_HINT)
         elif target.is_dir():
-            if self._recursive and target not in self._followed and not link.is_relative_to(target):
+            is_around = Path(os.path.realpath(link.parent)).is_relative_to(target)
+            if self._recursive and target not in self._followed and not is_left_out and not is_around:
                 self._followed.add(target)
-                self._linked_folder(path, target, read_anyway)
-        elif is_manifest_path(path) and target not in read_anyway and target.is_file() and path.isprintable():
+                self._folder(target, f"{path}/")
+        elif is_manifest_path(path) and target.is_file() and path.isprintable():
             self._found.files[path] = target
-            read_anyway.add(target)
 
     def _target(self, link: Path) -> Path | None:
         """Return what a link leads to; None where that isn't in the tree."""
@@ -185,25 +210,16 @@ class Walk:
             return None
         return self._tree / real
 
+    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
+        """Tell whether there is a folder in the tree, or a link to one."""
+        if not entry.is_symlink():
+            return entry.is_dir()
+        target = self._target(Path(entry.path))
+        return target is not None and target.is_dir()
+
     def _link_at(self, place: str, link: str) -> str | None:
         self._steps.take(place, link)
         return link_text(self._tree / place)
-
-    def _linked_folder(self, path: str, target: Path, read_anyway: set[Path]) -> None:
-        """Read a folder that a link at *path* leads to, but for what is read where it really is."""
-        before, self._found = self._found, FoundFiles(problems=self._found.problems)
-        self._folder(target, f"{path}/")
-        linked, self._found = self._found, before
-        new = {each: file for each, file in linked.files.items() if file not in read_anyway}
-        read_anyway.update(new.values())
-        before.files.update(new)
-        here = self._root / self._below
-        before.renderers += (
-            each
-            for each in linked.renderers
-            if not is_renderer_path((target / each[len(path) + 1 :]).relative_to(self._tree).as_posix())
-            or not (target / each[len(path) + 1 :]).is_relative_to(here)
-        )
 
     def _problem(self, path: str, message: str, hint: str) -> None:
         shown = path if path.isprintable() else one_line(path.encode("utf-8", "backslashreplace").decode())

@@ -226,7 +226,7 @@ class WorktreeSource:
         path = self._below or self.location.name
         if not is_renderer_path(self.location.name):
             return FoundFiles({path: self.location}).readable()
-        found = FoundFiles({path: self.location}, renderers=[path]).readable()
+        found = FoundFiles({path: self.location}, renderers={path: self.location}).readable()
         hint = f"give its folder, {one_line(str(Path(self._name).parent))}"
         found.problems = [replace(each, hint=hint) for each in found.problems]
         return found

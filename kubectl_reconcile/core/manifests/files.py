@@ -207,6 +207,11 @@ class SourceIgnore:
         folder = name.rpartition(b"/")[0]
         return self._without_folder(folder) or self._verdict(name, is_folder=False)
 
+    def leaves_out(self, folder: str) -> bool:
+        """Return whether all of *folder* is to be left out."""
+        name = folder.encode(errors="surrogateescape")
+        return bool(self._files) and len(name) <= _LONGEST_PATH and self._without_folder(name)
+
     def _without_folder(self, folder: bytes) -> bool:
         """Return whether a folder, or one above it, is left out; then nothing in it is asked about."""
         asked = []

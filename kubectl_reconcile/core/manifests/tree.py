@@ -44,7 +44,7 @@ class Tree(Protocol):
         """Return what is at *path*, through links that stay within the tree.
 
         Raises:
-            SourceError: the revision can't be read.
+            SourceError: the revision can't be read; or a link must be brought first (``NotHereError``, with its path).
         """
 
     def names(self, path: str) -> Mapping[str, EntryKind]:

@@ -30,6 +30,9 @@ Folder = Mapping[str, tuple[str, str]]
 
 _MOST_FOLDERS: Final = 20_000
 _MOST_ENTRIES: Final = 200_000
+_MOST_FETCHES: Final = 100
+"""How often links are fetched that lead elsewhere than those that are fetched before."""
+_BROUGHT_ALONG: Final = 1000
 _MOST_BYTES: Final = 64 * MEBIBYTE
 """How much is read of one folder."""
 
@@ -71,11 +74,22 @@ _TOPS: Final[dict[tuple[Path, str], str]] = {}
 _MOST_TOPS: Final = 1024
 
 
-class CommitFolders:
-    """The folders of the commit *sha* in a clone; *bring* fetches links of a partial clone by their ids."""
+class NotHereError(SourceError):
+    """What the link at *path* says isn't in the clone yet."""
 
-    def __init__(self, clone: Clone, sha: str, bring: Callable[[Iterable[str]], None] | None = None) -> None:
-        self._clone, self._sha, self._bring = clone, sha, bring
+    def __init__(self, path: str) -> None:
+        super().__init__(SourceFault.UNREADABLE, f"the link {path} isn't here yet")
+        self.path = path
+
+
+class CommitFolders:
+    """The folders of the commit *sha* in a clone; *bring* fetches links of a partial clone by their ids. Without it they lead nowhere, or are an error where *must* is set."""
+
+    def __init__(
+        self, clone: Clone, sha: str, bring: Callable[[Iterable[str]], None] | None = None, *, must: bool = False
+    ) -> None:
+        self._clone, self._sha, self._bring, self._must = clone, sha, bring, must
+        self._fetches = 0
         self._steps = LinkSteps(f"{clone.repository}")
         self._texts: dict[str, str] = {}
 
@@ -117,17 +131,29 @@ class CommitFolders:
         if mode != LINK_MODE:
             return None
         if blob not in self._texts:
-            self._texts[blob] = self._text(blob)
+            self._texts[blob] = self._text(blob, path)
         return self._texts[blob]
 
-    def _text(self, blob: str) -> str:
+    def _text(self, blob: str, path: str) -> str:
         """Return what a link says, nothing of one that says too much."""
         found = self._clone.reader.ask(blob, MOST_LINK_BYTES + 1)
+        if found is None and self._clone.is_partial and self._must and self._bring is None:
+            raise NotHereError(path)
         if found is None and self._bring is not None:
-            self._bring([blob])
+            self._fetches += 1
+            if self._fetches > _MOST_FETCHES:
+                what = f"its symbolic links lead to others that have to be fetched more than {_MOST_FETCHES} times"
+                raise too_much(f"{self._clone.repository}", what, "have links lead where the files are")
+            self._bring(dict.fromkeys([blob, *self._beside(path)]))
             found = self._clone.reader.ask(blob, MOST_LINK_BYTES + 1)
         text = found.data if found is not None else b""
         return text.decode(errors="surrogateescape") if len(text) <= MOST_LINK_BYTES else ""
+
+    def _beside(self, path: str) -> list[str]:
+        """Return the links in the folder of one: who follows one follows others."""
+        mode, folder = self._plain(path.rpartition("/")[0])
+        links = (blob for kind, blob in self.folder(folder).values() if kind == LINK_MODE)
+        return list(itertools.islice(links, _BROUGHT_ALONG)) if mode == FOLDER_MODE else []
 
     def top(self) -> str:
         """Return the id of the commit's own folder.

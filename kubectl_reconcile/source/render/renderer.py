@@ -42,6 +42,7 @@ from kubectl_reconcile.core.rendering.rendered import (
 )
 from kubectl_reconcile.core.resources.helm import HelmSpecError
 from kubectl_reconcile.go_programs import GoBuildError, Log
+from kubectl_reconcile.source.cloned.folders import NotHereError
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program
@@ -144,7 +145,8 @@ class Renderer(Struct, eq=False):
             SourceError: the tree can't be read, it isn't needed any more, or others of its tenant took too long just now.
         """
         wanted = _Wanted(overlay, release)
-        if not again and (known := self._kept.find(wanted.key, tree)) is not None:
+        known = None if again else self._known(wanted, tree)
+        if known is not None:
             return known
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
@@ -162,9 +164,10 @@ class Renderer(Struct, eq=False):
             if who in self._heavy and not is_heavy:
                 continue
             with places.one():
-                known = None if again else self._kept.find(wanted.key, recorder.tree)
-                if known is not None:  # rendered by somebody else while we waited
-                    return known
+                with contextlib.suppress(NotHereError):
+                    known = None if again else self._kept.find(wanted.key, recorder.tree)
+                    if known is not None:  # rendered by somebody else while we waited
+                        return known
                 self._check_patience()
                 rendering = self._render(wanted, recorder, is_heavy=is_heavy)
                 if recorder.missing:
@@ -174,6 +177,15 @@ class Renderer(Struct, eq=False):
                     if not again:
                         self._kept.keep(wanted.key, rendering)
                     return rendering
+        return None
+
+    def _known(self, wanted: _Wanted, tree: Tree) -> Rendering | None:
+        """Return what is known of it by now; links that lead to what was consulted for that are brought."""
+        for _ in range(_MOST_FETCHES):
+            try:
+                return self._kept.find(wanted.key, tree)
+            except NotHereError as missing:
+                tree.bring([missing.path])
         return None
 
     def _check_patience(self) -> None:
@@ -299,6 +311,11 @@ class Renderer(Struct, eq=False):
         try:
             with ending().around(process.kill):
                 done = process.render(order, recorder.answer, self.seconds)
+        except RenderingLargeError:
+            process.close()
+            if found is None:
+                raise
+            return self._light(place, order, recorder)  # it may have had what others left in it
         except BaseException:
             process.close()
             raise
@@ -328,7 +345,11 @@ class _Recorder(Struct):
 
     def answer(self, question: str, path: str) -> Mapping[str, Any]:
         """Return what is at *path*, and for ``read`` what it holds, for ``list`` which names are in it."""
-        return self._names(path) if question == "list" else self._entry(question, path)
+        try:
+            return self._names(path) if question == "list" else self._entry(question, path)
+        except NotHereError as missing:
+            self.missing.append(missing.path)
+            return {"kind": "refused", "why": "isn't here yet"}
 
     def _entry(self, question: str, path: str) -> Mapping[str, Any]:
         if path not in self.consulted:

@@ -32,11 +32,11 @@ _BROUGHT_ALONG: Final = 200
 
 
 class CommitTree:
-    """All files of the commit *sha*, read from its clone one by one. Of a partial clone, missing ones are fetched."""
+    """All files of the commit *sha*, read from its clone one by one. Of a partial clone, missing ones are fetched when they are brought, and never else."""
 
     def __init__(self, clone: Clone, missing: MissingFiles, sha: str) -> None:
         self._clone, self._missing, self._sha = clone, missing, sha
-        self._folders = CommitFolders(clone, sha, missing.bring)
+        self._folders = CommitFolders(clone, sha, must=True)
 
     def look(self, path: str) -> TreeEntry:
         """Return what is at *path*."""
@@ -68,17 +68,20 @@ class CommitTree:
         raise SourceError(SourceFault.CORRUPT, f"the local clone has no file {path} of {self._sha[:7]}")
 
     def bring(self, paths: Sequence[str]) -> None:
-        """Fetch the files at *paths*, and others of their folders."""
+        """Fetch the files at *paths*, and others of their folders; with the links that lead there."""
+        folders = CommitFolders(self._clone, self._sha, self._missing.bring)
+        there = {path: folders.at(path)[1] for path in paths}
         self._missing.bring(
-            dict.fromkeys(blob for path in paths for blob in (self._folders.at(path)[1], *self._beside(path)))
+            dict.fromkeys(blob for path in paths for blob in (there[path], *self._beside(path, folders)))
         )
-        for path in paths:
-            if self._clone.reader.ask(self._folders.at(path)[1]) is None:
+        for path, blob in there.items():
+            if self._clone.reader.ask(blob) is None:
                 raise SourceError(SourceFault.CORRUPT, f"the file {path} of {self._sha[:7]} can't be read")
 
-    def _beside(self, path: str) -> list[str]:
-        """Return the other files of a file's folder: who asks for one asks for others."""
-        folder = self._folders.folder(self._folders.at(path.rpartition("/")[0])[1])
+    def _beside(self, path: str, folders: CommitFolders) -> list[str]:
+        """Return the other files of the folder where a file really is: who asks for one asks for others."""
+        real = folders.real(path)
+        folder = folders.folder(folders.at((path if real is None else real).rpartition("/")[0])[1])
         return [blob for mode, blob in folder.values() if mode.startswith("100")][:_BROUGHT_ALONG]
 
 

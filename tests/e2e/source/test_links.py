@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git import GitSource, Ref, Repository
+from kubectl_reconcile.source.missing_files import MissingFiles
+from kubectl_reconcile.source.render.renderer import _Recorder
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import CONFIG
 
@@ -92,6 +97,24 @@ FOLLOWED = {
         {"a/x.yaml": "x", "b/y.yaml": "y"}, {"a/b": "../b", "b/a": "../a", "prod/a": "../a"},
         {"prod/a/x.yaml", "prod/a/b/y.yaml"},
     ),
+    "a file behind the link that isn't ignored": (
+        {"base/x.yaml": "x", "prod/.reconcileignore": "a.yaml\n"},
+        {"prod/a.yaml": "../base/x.yaml", "prod/b.yaml": "../base/x.yaml"}, {"prod/b.yaml"},
+    ),
+    "a folder behind the link that isn't ignored": (
+        {"base/x.yaml": "x", "prod/.reconcileignore": "a/\n"}, {"prod/a": "../base", "prod/b": "../base"},
+        {"prod/b/x.yaml"},
+    ),
+    "what is ignored where it really is": (
+        {"prod/a/x.yaml": "x", "prod/.reconcileignore": "a/\n"}, {"prod/b": "a"}, {"prod/b/x.yaml"},
+    ),
+    "what an ignore file behind a link leaves": (
+        {"base/x.yaml": "x", "base/y.yaml": "y", "base/.reconcileignore": "y.yaml\nmore\n", "more/z.yaml": "z"},
+        {"prod/a": "../base", "base/more": "../more", "prod/z": "../more"}, {"prod/a/x.yaml", "prod/z/z.yaml"},
+    ),
+    "the first of two links by their paths": (
+        {"base/x.yaml": "x"}, {"prod/a/l.yaml": "../../base/x.yaml", "prod/a.yaml": "../base/x.yaml"}, {"prod/a.yaml"},
+    ),
     "what isn't ignored": (
         {"base/x.yaml": "x", "base/y.yaml": "y", "prod/.reconcileignore": "y.yaml\n"}, {"prod/base": "../base"}, {"prod/base/x.yaml"},
     ),
@@ -103,6 +126,53 @@ def test_a_link_within_the_repository_is_followed(checkout, files, links, read):
     checkout.write({"prod/own.yaml": "own", **files}, links)
     found, problems = checkout.both()
     assert (found.keys(), problems) == ({"prod/own.yaml", *read}, [])
+
+
+NAMES = ["a", "b", "c", "a.yaml", "x.yaml", ".reconcileignore", "kustomization.yaml"]
+FOLDERS = ["prod", "prod/a", "prod/b", "base", "base/a"]
+TARGETS = [
+    "..",
+    "../base",
+    "../prod",
+    "../../base",
+    "a",
+    "b",
+    "x.yaml",
+    "a/x.yaml",
+    "../base/x.yaml",
+    "../prod/a",
+    "c",
+    "base",
+]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(st.tuples(st.sampled_from(FOLDERS), st.sampled_from(NAMES)), st.sampled_from(["x", "a", "b/", "*.yaml", "!a"])),
+    st.dictionaries(st.tuples(st.sampled_from(FOLDERS), st.sampled_from(NAMES)), st.sampled_from(TARGETS), min_size=2),
+)  # fmt: skip
+def test_whatever_there_is_a_folder_is_read_as_the_commit_of_it(tmp_path_factory, files, links):
+    checkout = Checkout(tmp_path_factory.mktemp("any"))
+    checkout.write({"prod/own.yaml": "own"})
+    for (folder, name), text in [*files.items(), *links.items()]:
+        place = checkout.folder / folder / name
+        with suppress(OSError):  # something else is there, or on the way
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if (folder, name) in files:
+                place.write_text(text)
+            else:
+                place.symlink_to(text)
+    checkout.git("add", "-A")
+    checkout.git("commit", "-q", "--allow-empty", "-m", "any")
+    checkout.both()
+
+
+def test_a_link_that_is_an_ignore_file_says_nothing(checkout):
+    checkout.write(
+        {"prod/x.yaml": "x", "ignored": "x.yaml\n"},
+        {".reconcileignore": "ignored", "prod/.reconcileignore": "../ignored"},
+    )
+    assert checkout.both() == ({"prod/x.yaml": b"x"}, [])
 
 
 def test_a_link_to_anywhere_else_is_a_problem(checkout, tmp_path):
@@ -184,3 +254,40 @@ def test_overlays_and_charts_follow_links_as_well(checkout, renderer):
     for source in (WorktreeSource(checkout.folder, "prod"), checkout.commit()):
         found = ManifestReader(renderer=renderer).read(source)
         assert [each.ref.name for each in found.manifests] == ["own", "x"], found.problems
+
+
+def test_links_of_a_partial_clone_are_fetched_between_renderings_a_folder_at_a_time(
+    renderer, own_git_server, tmp_path, monkeypatch
+):
+    checkout = Checkout(tmp_path)
+    names = [f"c{number}" for number in range(12)]
+    files = {f"base/{name}.yaml": CONFIG % name for name in names}
+    resources = "".join(f"- {name}.yaml\n" for name in names)
+    links = {f"prod/{name}.yaml": f"../through/{name}.yaml" for name in names}
+    links |= {f"through/{name}.yaml": f"../base/{name}.yaml" for name in names}
+    checkout.write({"prod/kustomization.yaml": f"resources:\n{resources}", **files}, links)
+    served = own_git_server()
+    checkout.git("push", "-q", f"{served.folder}", "main")
+    source = GitSource(Repository.of(served.url), Ref.of(branch="main"), "prod", cache_dir=tmp_path / "partial")
+    source.revision()
+    assert source._clone.is_partial
+    fetched, bring, answer = [], MissingFiles.bring, _Recorder.answer
+    answering = []
+
+    def counted(self, ids, *others):
+        assert not answering, "a server may be slow, and others wait for the place"
+        fetched.append(1)
+        bring(self, ids, *others)
+
+    def within(self, question, path):
+        answering.append(path)
+        try:
+            return answer(self, question, path)
+        finally:
+            answering.clear()
+
+    monkeypatch.setattr(MissingFiles, "bring", counted)
+    monkeypatch.setattr(_Recorder, "answer", within)
+    found = ManifestReader(renderer=renderer).read(source)
+    assert [each.ref.name for each in found.manifests] == sorted(names), found.problems
+    assert len(fetched) <= 6
