@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kubectl_reconcile.core.annotations import ACTIONS
+from kubectl_reconcile.sandbox.components import Component
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.runtime.channel import CallError
@@ -111,11 +112,21 @@ class LiveResource:
     def settled(self, *, timeout_s: float = 400.0) -> Any:
         """Wait until all is as specified; return who is who then.
 
+        What of the control plane has ended is started again, as a kubelet does: a scheduler ends itself where an API server that is back tells it
+        something else of a pod than before.
+
         Raises:
             TimeoutError: it isn't; the text says what isn't.
         """
+
+        def is_settled() -> bool:
+            for component in (Component.CONTROLLERS, Component.SCHEDULER):
+                if self.sandbox.pid(component) is None:
+                    self.sandbox.start(component)
+            return not self.unrest()
+
         try:
-            until(lambda: not self.unrest(), "all is as specified", timeout_s=timeout_s, pause_s=0.25)
+            until(is_settled, "all is as specified", timeout_s=timeout_s, pause_s=0.25)
         except TimeoutError as error:
             raise TimeoutError(f"{error}: {self.unrest()}") from None
         return self.rest()
