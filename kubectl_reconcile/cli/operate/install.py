@@ -21,6 +21,7 @@ from kubectl_reconcile.cli.verbs.operate.install import IMAGE_DIGEST
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.planning.rights.policy import asks_for_more
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.engine.commands import install as engine
 from kubectl_reconcile.engine.commands.install import crds
@@ -109,10 +110,11 @@ async def _warn_of_lost_rights(session: Session, manifests: Sequence[Manifest], 
 
 async def _what_asks_for_more(session: Session, manifests: Sequence[Manifest]) -> str:
     """Return what of this installation asks accounts of Syncs for rights that the installed one didn't; empty where nothing does."""
-    if await engine.present(session, installation.OBSOLETE):
+    if await engine.live(session, installation.OBSOLETE):
         return "the installed daemon writes with its own rights; this version writes as the account of each Sync"
-    asking = [each for each in manifests if each["kind"] == "ValidatingAdmissionPolicy"]
-    if len(await engine.present(session, asking)) < len(asking):
+    asking = [each for each in manifests if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    there = {ObjectRef.of(each): each for each in await engine.live(session, asking)}
+    if any(asks_for_more(each, there.get(ObjectRef.of(each))) for each in asking):
         return (
             "this version has the API server ask who sets an image in a custom resource for the right to create pods, "
             "and who names a Secret for the right to get it"

@@ -87,14 +87,15 @@ async def apply_all(
     return results
 
 
-async def present(session: Session, manifests: Iterable[Manifest]) -> list[ObjectRef]:
-    """Return those of *manifests* that are there.
+async def live(session: Session, manifests: Iterable[Manifest]) -> list[Manifest]:
+    """Return those of *manifests* that are there, as they are.
 
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
     named = [(ObjectRef.of(each), _resource(session, each)) for each in manifests]
-    return [ref for ref, resource in named if await _live(session, resource.path(ref.namespace, ref.name)) is not None]
+    found = [await _live(session, resource.path(ref.namespace, ref.name)) for ref, resource in named]
+    return [each for each in found if each is not None]
 
 
 async def remove_all(session: Session, manifests: Iterable[Manifest]) -> list[ObjectRef]:

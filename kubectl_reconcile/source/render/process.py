@@ -33,8 +33,6 @@ SECONDS: Final = 30.0
 LARGEST_FRAME: Final = 96 * 1024 * 1024
 _BLOCK: Final = 256 * 1024
 _START_S: Final = 10.0
-_NICER: Final = 10
-"""By how much it is nicer than whoever has it render."""
 _SAID_BYTES: Final = 64 * 1024
 _NO_MEMORY: Final = ("out of memory", "cannot allocate memory", "failed to reserve")
 
@@ -143,9 +141,7 @@ class RenderProcess:
         MEMORY.give_back(self._held)
 
     def _limit(self) -> None:
-        """Limit memory, files and core dumps, where the kernel can do that to another process; whatever else runs has the processor first."""
-        with contextlib.suppress(ProcessLookupError):
-            os.setpriority(os.PRIO_PGRP, self._process.pid, min(os.nice(0) + _NICER, 19))  # of all its threads
+        """Limit memory, files and core dumps, where the kernel can do that to another process."""
         if sys.platform != "linux":
             return
         for kind, most in (

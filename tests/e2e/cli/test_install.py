@@ -123,6 +123,30 @@ def test_before_an_earlier_version_is_replaced_the_syncs_that_lack_rights_are_na
     assert f"    kubectl reconcile grant shop -n {home} --apply\n" in told.err
 
 
+def test_before_more_is_asked_for_than_by_policies_of_an_earlier_version_the_syncs_that_would_be_refused_are_named(
+    installed, new_daemon, follow, git_server, memcached, eventually
+):
+    cluster, sandbox, there = installed
+    policy, home = "validatingadmissionpolicy/reconcile-memcached-rights", cluster.namespace
+    of_before = '[{"op": "replace", "path": "/spec/validations", "value": [{"expression": "has(object.spec)"}]}]'
+    cluster.kubectl("patch", policy, "--type=json", "-p", of_before)
+    cluster.kubectl.apply(rights("caches", home, ("cache.example.com", "memcacheds")))
+    cluster.kubectl("create", "serviceaccount", "kubectl-reconcile", "-n", home)
+    new_daemon(
+        sandbox.kubeconfig_for(ACCOUNT), options=("--lease-namespace=reconcile-system", "--module-accounts")
+    ).start()
+    sha = git_server.push({"a.yaml": memcached("cache", size=1, image="example.com/cache:1")})
+    sync = follow(git_server.url, on=cluster, trusted=False)
+    eventually(lambda: sync.ask() and cluster.get("Memcached", "cache"), "the policy of before lets it be written")
+    sync.until_synced(sha)
+    told = there("install")
+    assert "this version has the API server ask who sets an image in a custom resource" in told.err
+    refused = next(line for line in told.err.splitlines() if f"Sync {home}/shop: " in line)
+    assert "create pods" in refused
+    assert f"updated   ValidatingAdmissionPolicy.admissionregistration.k8s.io {policy.partition('/')[2]}" in told.out
+    assert "lack rights" not in there("install").err  # by now it asks for no more
+
+
 def test_the_manifests_to_deploy_are_those_that_install_applies(plugin):
     printed = type(plugin)(plugin.kubectl, "reconcile-system")("install", "--dry-run", "-o", "yaml")
     assert printed.status == 0, printed.err

@@ -575,17 +575,6 @@ def test_who_waits_no_more_is_not_rendered_for(renderer, folder):
     assert time.monotonic() - began_s < 200
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has threads in /proc")
-def test_all_threads_of_the_process_leave_the_processor_to_others(renders):
-    running = RenderProcess(renders)
-    try:
-        threads = [int(each.name) for each in Path(f"/proc/{running.pid}/task").iterdir()]
-        nice = {os.getpriority(os.PRIO_PROCESS, each) for each in threads}
-        assert nice == {min(os.nice(0) + 10, 19)}
-    finally:
-        running.close()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this fence")
 def test_the_process_has_no_environment_little_memory_and_a_fence(renders):
     running = RenderProcess(renders)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kubectl_reconcile.core.module.api import Module
-from kubectl_reconcile.core.objects import Manifest, account_user, map_at
+from kubectl_reconcile.core.objects import Manifest, account_user, map_at, maps_in
 from kubectl_reconcile.core.planning.rights.entrusted import EACH, EntrustedField, entrusted_fields
 
 _API: Final = "admissionregistration.k8s.io/v1"
@@ -39,6 +39,24 @@ def policies(
             accounts = sorted(each.account for each in owners if any(own.group_kind == kind for own in each.owns))
             made += _policy(crd, fields, [account_user(namespace, each) for each in accounts], labels)
     return made
+
+
+def asks_for_more(wanted: Manifest, live: Manifest | None) -> bool:
+    """Tell whether a policy, or what binds one, has the API server ask for something that the *live* one doesn't: a field is new, or judged otherwise."""
+    if live is None:
+        return True
+
+    def asked(policy: Manifest, part: str) -> set[str]:
+        return {
+            f"{each.get('name', '')} {each.get('expression')}" for each in maps_in(map_at(policy, "spec").get(part))
+        }
+
+    if any(asked(wanted, part) - asked(live, part) for part in ("validations", "variables")):
+        return True
+    return any(
+        map_at(wanted, "spec").get(part) != map_at(live, "spec").get(part)
+        for part in ("policyName", "validationActions")
+    )
 
 
 def _policy(

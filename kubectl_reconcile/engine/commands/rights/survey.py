@@ -106,9 +106,23 @@ async def _state(session: Session, live: Manifest, sync: Sync, *, installed: boo
 async def _entrusted(session: Session, sync: Sync, recorded: Contents) -> list[PlacedRight]:
     """Return the rights that the server would ask for what members hold, if it were set now."""
     fields = install.entrusted(recorded.kinds)
-    live = await live_members_of(session, sync, fields, recorded) if fields else ()
-    refs = ((ObjectRef.of(one), one) for one in live)
-    return [(ref.namespace, right) for ref, one in refs for right in rights_to_set(fields[ref.group_kind], one)]
+    refs = [ObjectRef.of(one) for one in await live_members_of(session, sync, fields, recorded)] if fields else []
+    slots = asyncio.Semaphore(_SYNCS_AT_ONCE)
+    whole = await asyncio.gather(*(_whole(session, ref, slots) for ref in refs))
+    found = [(ref, one) for ref, one in zip(refs, whole, strict=True) if one is not None]
+    return [(ref.namespace, right) for ref, one in found for right in rights_to_set(fields[ref.group_kind], one)]
+
+
+async def _whole(session: Session, ref: ObjectRef, slots: asyncio.Semaphore) -> Manifest | None:
+    """Return an object with its spec, which listings leave out; None where it is gone, or may not be seen."""
+    resource = session.resource(ref.group_kind)
+    if resource is None:
+        return None
+    async with slots:
+        try:
+            return await session.client.get(resource.path(ref.namespace, ref.name))
+        except (NotFound, Forbidden):
+            return None
 
 
 async def _is_there(session: Session, account: Account) -> bool | None:
