@@ -462,6 +462,32 @@ def test_a_schema_of_one_overlay_does_not_count_for_the_next(raw, kustomize):
     assert "side:1" in ours
 
 
+EARLIER = {
+    "nothing": (),
+    "what needs no schema": ({"earlier/kustomization.yaml": "namespace: x\nresources: [c.yaml]\n", "earlier/c.yaml": CONFIG % "c"},),
+    "what needs the usual ones": ({"earlier/kustomization.yaml": "resources: [../base]\npatches: [{path: p.yaml}]\n", "earlier/p.yaml": PATCHED["prod/p.yaml"]},),
+    "what names a version": ({"earlier/kustomization.yaml": "resources: [c.yaml]\nopenapi: {version: v1.21.2}\n", "earlier/c.yaml": CONFIG % "c"},),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("earlier", EARLIER.values(), ids=EARLIER)
+def test_an_overlay_with_a_schema_renders_as_in_a_process_of_its_own(raw, renderer, kustomize, earlier):
+    renderer.close()
+    for files in earlier:
+        raw({**BASE, **files}, "earlier")
+    patch = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 81, name: more}]}\n"
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80, name: web}]}\n"
+    overlay = "resources: [../base, service.yaml]\nopenapi: {path: s.json}\npatches: [{path: p.yaml}, {path: q.yaml}]\n"
+    files = {
+        "own/kustomization.yaml": overlay,
+        "own/service.yaml": service,
+        "own/p.yaml": PATCHED["prod/p.yaml"],
+        "own/q.yaml": patch,
+        "own/s.json": SCHEMA,
+    }
+    assert raw({**BASE, **files}, "own") == kustomize("own")
+
+
 def test_a_schema_that_the_library_panics_of_is_a_problem_and_nothing_more(render, raw, kustomize):
     files = {
         **BASE,

@@ -29,20 +29,54 @@ const (
 
 var fileNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
+// usualSchema is the version of the schemas that count where an overlay names none.
+var usualSchema = openapi.GetSchemaVersion()
+
+// isFresh tells that nothing of kinds is left of what was rendered before.
+var isFresh = true
+
 // kustomize renders an overlay as "kubectl kustomize" does, in the same order. It never panics.
-func kustomize(p *pipe, o *overlay) (result *done) {
+//
+// The library keeps what it knows of kinds for the whole process. For the usual schemas that is welcome: to read them takes long. An overlay
+// that brings its own must find nothing there, as in a process of its own, nor leave anything: it is rendered once more after all was forgotten.
+func kustomize(p *pipe, o *overlay) *done {
+	wasFresh := isFresh
+	isFresh = false
+	// Clears the version that an overlay has named, which would keep those after it from naming one.
+	if err := openapi.SetSchema(nil, nil, true); err != nil {
+		return &done{Error: err.Error()}
+	}
+	result := rendered(p, o)
+	if openapi.GetSchemaVersion() == usualSchema {
+		return result
+	}
+	forget()
+	if !wasFresh {
+		result = rendered(p, o)
+		forget()
+	}
+	return result
+}
+
+// forget takes away all that the library knows of kinds.
+func forget() {
+	openapi.ResetOpenAPI()
+	isFresh = true
+}
+
+// rendered returns what an overlay renders to by what the library knows of kinds.
+func rendered(p *pipe, o *overlay) (result *done) {
 	said := listen()
-	builtIn := openapi.GetSchemaVersion()
 	watched = newWatch()
 	if o.Origins {
 		watched.trace = newTrace(inside(o.Path))
 	}
 	defer func() {
 		if recovered := recover(); recovered != nil {
-			openapi.ResetOpenAPI()
 			result = &done{Error: fmt.Sprintf("kustomize can't go on: %v", recovered)}
-		} else if openapi.GetSchemaVersion() != builtIn {
-			openapi.ResetOpenAPI() // what one overlay says of kinds mustn't count for the next
+			if openapi.GetSchemaVersion() == usualSchema {
+				forget() // it may have stopped while it read them
+			}
 		}
 		result.Notices, result.Unmatched, result.Failed = said(), watched.unmatched(), watched.failed
 	}()
@@ -50,13 +84,13 @@ func kustomize(p *pipe, o *overlay) (result *done) {
 	watched.marker = marked
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified // kubectl's, which isn't the library's default
-	rendered, err := krusty.MakeKustomizer(options).Run(newSource(p, marked.mark), "/"+inside(o.Path))
+	made, err := krusty.MakeKustomizer(options).Run(newSource(p, marked.mark), "/"+inside(o.Path))
 	if err != nil {
 		return &done{Error: err.Error()}
 	}
-	objects := make([]object, 0, rendered.Size())
+	objects := make([]object, 0, made.Size())
 	left := o.MostBytes
-	for _, each := range rendered.Resources() {
+	for _, each := range made.Resources() {
 		file := marked.file(each)
 		if marked.isOurs {
 			takeOut(each.YNode(), originKey)
@@ -68,12 +102,12 @@ func kustomize(p *pipe, o *overlay) (result *done) {
 		if left -= len(text); left < 0 {
 			return &done{Error: fmt.Sprintf("it renders to more than %d MiB", o.MostBytes>>20)}
 		}
-		made := object{YAML: string(text), File: file}
+		one := object{YAML: string(text), File: file}
 		if watched.trace != nil {
 			told := watched.trace.told(each)
-			made.Trace = &told
+			one.Trace = &told
 		}
-		objects = append(objects, made)
+		objects = append(objects, one)
 	}
 	result = &done{Objects: objects}
 	if watched.trace != nil {
