@@ -352,7 +352,7 @@ def ssh_address(repository: Repository) -> dict[str, str]:
         SourceError: the host has no address that may be connected to (``REFUSED``).
         UnresolvedError: it has none at all.
     """
-    if repository.may is None:
+    if repository.may is None or repository.scheme is not Scheme.SSH:
         return {}
     place = repository.destination.place
     host = place.host.strip("[]")
