@@ -9,7 +9,7 @@ from kubectl_reconcile.core.objects import controller_of
 from tests.operators.real.commands import previewed
 
 SHOWN = re.compile(r"^(act|create|delete) +(Action\S*|Pod) +[^/ ]+/(\S+)", re.MULTILINE)
-DONE = re.compile(r'INFO applied object="(Action\S*|Pod) [^/ ]+/(\S+)" op=(act|create|delete)')
+DONE = re.compile(r'INFO applied object="(Action\S*|Pod) ([^/ ]+)/(\S+)" op=(act|create|delete)')
 
 
 class Promises:
@@ -51,8 +51,9 @@ class Promises:
         return [f"{op} {self.named(name)}" for op, _, name in found]
 
     def done(self, begun):
-        """The steps that the daemon has taken since its log was so long."""
-        return self.steps((op, kind, name) for kind, name, op in DONE.findall(self.subject.daemon.log[begun:]))
+        """The steps that the daemon has taken since its log was so long; on a busy machine it looks after other namespaces, too."""
+        found = DONE.findall(self.subject.daemon.log[begun:])
+        return self.steps((op, kind, name) for kind, place, name, op in found if place == self.subject.real.namespace)
 
     @contextlib.contextmanager
     def kept(self, what, **spec):
