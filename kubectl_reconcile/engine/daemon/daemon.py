@@ -328,12 +328,18 @@ class Daemon:
     def _on_share(self) -> None:
         """Take up what is ours now, and release what no longer is.
 
-        Either way what we knew of it is forgotten: another replica may have brought it to a later commit meanwhile.
+        Either way what we knew of it is forgotten: another replica may have brought it to a later commit meanwhile. A watch may show more than what
+        is managed here: all members of Syncs share one.
         """
         self._fences.look()
         self._holding.share_changed()
         kinds = (SYNC.group_kind, *(gvk.group_kind for gvk in self.context.session.modules))
-        items = {stored.ref for kind in kinds for stored in self.context.cache.snapshot().of_kind(kind)}
+        items = {
+            stored.ref
+            for kind in kinds
+            for stored in self.context.cache.snapshot().of_kind(kind)
+            if self._index.looks_after(stored.ref, stored.labels)
+        }
         held = {ref for ref in items if self._owns(ref)}
         for ref in self._held ^ held:
             self._syncs.forget(ref)
