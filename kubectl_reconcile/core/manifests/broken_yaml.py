@@ -108,9 +108,22 @@ def echoed(data: bytes, text: str, event: Any = None) -> str:
 def _document_at(data: bytes, index: int) -> bytes:
     """Return the document that the character *index* is in, by where libyaml says that it is: what it takes for lines isn't what others do."""
     text = data.decode(errors="replace")
-    marks = [match.start() for match in _BOUNDARY.finditer(text)]
-    begin = max((at for at in marks if at <= index), default=0)
-    return text[begin : min((at for at in marks if at > index), default=len(text))].encode(errors="replace")
+    after = _BOUNDARY.search(text, index + 1)
+    return text[_begin_of(text, index) : after.start() if after else len(text)].encode(errors="replace")
 
 
+def _begin_of(text: str, index: int) -> int:
+    """Return where the document begins that the character *index* is in. It is looked for a short way back first: there may be many documents, and many problems."""
+    back = _SHORT_WAY
+    while True:
+        start = max(index - back, 0)
+        marks = _BOUNDARY.finditer(text, start, index + _BOUNDARY_LENGTH)
+        found = [match.start() for match in marks if match.start() <= index]
+        if found or not start:
+            return found[-1] if found else 0
+        back *= 2
+
+
+_SHORT_WAY = 4096
+_BOUNDARY_LENGTH = 4  # with the blank behind it: one that begins at a character ends so far on
 _BOUNDARY = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
