@@ -382,9 +382,16 @@ class _YamlReader:
         )
 
     def _problem(self, event: Any, message: str, hint: str) -> None:
+        """Note a problem of the document.
+
+        Raises:
+            EndOfReadingError: there are more than are shown. To find one more may take a look at the whole file.
+        """
         self._errors += 1
-        if len(self._problems) <= MAX_PROBLEMS:
-            self._problems.append(Problem(self._path, event.start_mark.line + 1, printable(message), printable(hint)))
+        line = event.start_mark.line + 1
+        self._problems.append(Problem(self._path, line, printable(message), printable(hint)))
+        if len(self._problems) > MAX_PROBLEMS:
+            raise EndOfReadingError(line, "it has too many problems")
 
 
 # --------------------------------------------------------------------------------------- lines

@@ -290,6 +290,10 @@ BOMBS = {
     "nested JSON": '{"a":' * 200_000,
     "more than is read": "# " + "x" * MAX_BYTES,
     "many documents that are none": "~: x\n---\n" * 100_000,
+    "many aliases of nothing": "".join(f"? *a{n}\n" for n in range(100_000)),
+    "many keys that are none": "[]: x\n" * 100_000,
+    "many tags that mean nothing": "- !x a\n" * 100_000,
+    "many numbers that are none": "- .inf\n" * 100_000,
 }
 
 
