@@ -72,7 +72,7 @@ async def needed(session: Session, target: Target, allowed: Collection[Sensitive
         target.sync,
         applied,
         served_kinds(session, (located.gvk for located in applied)),
-        await live_roles(session, roles_to_read(target.sync, applied)),
+        await readable(session, roles_to_read(target.sync, applied)),
         allowed=frozenset(allowed),
         modules=session.modules,
         looked_up=lookups.rights_to_read(session, target.reader.asked()),
@@ -103,8 +103,8 @@ def served_kinds(session: Session, wanted: Iterable[GroupVersionKind]) -> dict[G
     }
 
 
-async def live_roles(session: Session, refs: Iterable[ObjectRef]) -> dict[ObjectRef, Manifest]:
-    """Return those of the Roles and ClusterRoles that are there and may be read.
+async def readable(session: Session, refs: Iterable[ObjectRef]) -> dict[ObjectRef, Manifest]:
+    """Return those of the objects that are there and may be read, whole.
 
     Raises:
         ApiError: the server doesn't answer.
@@ -123,7 +123,7 @@ async def live_roles(session: Session, refs: Iterable[ObjectRef]) -> dict[Object
 
     wanted = sorted(refs)
     found = await asyncio.gather(*map(read, wanted))
-    return {ref: role for ref, role in zip(wanted, found, strict=True) if role is not None}
+    return {ref: live for ref, live in zip(wanted, found, strict=True) if live is not None}
 
 
 async def _absent(session: Session, places: Iterable[str]) -> frozenset[str]:

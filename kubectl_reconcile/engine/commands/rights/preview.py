@@ -27,7 +27,7 @@ from kubectl_reconcile.core.planning.rights.writes import (
 )
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.commands import install
-from kubectl_reconcile.engine.commands.rights.needed import live_roles
+from kubectl_reconcile.engine.commands.rights.needed import readable
 from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -63,7 +63,7 @@ async def _roles(session: Session, changes: Iterable[Change]) -> dict[ObjectRef,
     bound = (role_bound_by(change.ref, change.after or {}) for change in changes if is_binding(change.ref))
     wanted = {role for role in bound if role is not None}
     found = {ref: role for ref in wanted if (role := changed.get(ref)) is not None}
-    return {**await live_roles(session, wanted - found.keys()), **found}
+    return {**await readable(session, wanted - found.keys()), **found}
 
 
 def _untried(sync: Sync, made: Plan) -> tuple[Problem, ...]:

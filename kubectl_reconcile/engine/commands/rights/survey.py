@@ -21,7 +21,7 @@ from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.commands import install
-from kubectl_reconcile.engine.commands.rights.needed import live_members_of, members_of, where_to_look
+from kubectl_reconcile.engine.commands.rights.needed import live_members_of, members_of, readable, where_to_look
 from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
 from kubectl_reconcile.engine.sync.session import Session
 
@@ -107,22 +107,10 @@ async def _entrusted(session: Session, sync: Sync, recorded: Contents) -> list[P
     """Return the rights that the server would ask for what members hold, if it were set now."""
     fields = install.entrusted(recorded.kinds)
     refs = [ObjectRef.of(one) for one in await live_members_of(session, sync, fields, recorded)] if fields else []
-    slots = asyncio.Semaphore(_SYNCS_AT_ONCE)
-    whole = await asyncio.gather(*(_whole(session, ref, slots) for ref in refs))
-    found = [(ref, one) for ref, one in zip(refs, whole, strict=True) if one is not None]
-    return [(ref.namespace, right) for ref, one in found for right in rights_to_set(fields[ref.group_kind], one)]
-
-
-async def _whole(session: Session, ref: ObjectRef, slots: asyncio.Semaphore) -> Manifest | None:
-    """Return an object with its spec, which listings leave out; None where it is gone, or may not be seen."""
-    resource = session.resource(ref.group_kind)
-    if resource is None:
-        return None
-    async with slots:
-        try:
-            return await session.client.get(resource.path(ref.namespace, ref.name))
-        except (NotFound, Forbidden):
-            return None
+    whole = await readable(session, refs)
+    return [
+        (ref.namespace, right) for ref, live in whole.items() for right in rights_to_set(fields[ref.group_kind], live)
+    ]
 
 
 async def _is_there(session: Session, account: Account) -> bool | None:
