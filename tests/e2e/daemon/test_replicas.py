@@ -12,6 +12,7 @@ import signal
 import time
 
 import pytest
+import yaml
 
 COUNT = 12
 # Nobody takes over from who merely says nothing.
@@ -218,3 +219,24 @@ def test_a_new_version_takes_over_the_syncs_of_the_old_one_without_rewriting_an_
     assert cluster.get("Deployment", "cache")["metadata"]["generation"] == generation
     written = f'applied object="ConfigMap {cluster.namespace}/a"'
     assert (old.log + new.log).count(written) == 1, "by the one that had it first, and not again by the other"
+
+
+def test_of_another_namespace_nothing_is_taken_up_when_a_share_changes(
+    replicas, follow, cluster, git_server, memcached, eventually
+):
+    elsewhere = cluster.at(f"{cluster.namespace}-elsewhere")
+    cluster.kubectl("create", "namespace", elsewhere.namespace)
+    one, other = replicas(2)
+    sync = follow(git_server.url)
+    sync.until_synced(git_server.push({"cache.yaml": memcached("cache", size=1)}))
+    theirs = yaml.safe_load(memcached("theirs", size=1))
+    mark = {"applyset.kubernetes.io/part-of": "applyset-of-somebody-else-v1"}  # all members are seen by one watch
+    elsewhere.apply({**theirs, "metadata": {**theirs["metadata"], "namespace": elsewhere.namespace, "labels": mark}})
+    assert one.stop() == 0
+    eventually(lambda: agreed([other]), "the other one is alone")
+    sync.until_synced(
+        git_server.push({"cache.yaml": memcached("cache", size=1), "next.yaml": memcached("next", size=1)})
+    )
+    eventually(lambda: cluster.get("Deployment", "next"), "what came later has its children")
+    assert elsewhere.list("Deployment") == []
+    assert f"{elsewhere.namespace}/theirs" not in other.log
