@@ -361,7 +361,7 @@ def git_version() -> tuple[int, ...]:
     """Return the version of the git on this machine, as in (2, 39, 5). It is asked once, and again when it is another program.
 
     Raises:
-        SourceError: there is none.
+        SourceError: there is none, or it didn't answer; nobody who asks next is given that for an answer.
     """
     place = shutil.which("git") or ""
     return _version_at(place, Path(place).stat().st_mtime_ns if place else 0)
@@ -371,8 +371,10 @@ def git_version() -> tuple[int, ...]:
 def _version_at(_place: str, _changed_ns: int) -> tuple[int, ...]:
     with running(["version"], {**QUIET, **NOWHERE}, GitLimits(), _VERSION_TIMEOUT_S) as git:
         output, *_ = git.heard()
-    found = re.search(rb"\d+(?:\.\d+)+", output)
-    return tuple(map(int, found[0].split(b"."))) if found else ()
+    if (found := re.search(rb"\d+(?:\.\d+)+", output)) is None or git.popen.returncode != 0:
+        ending().check()  # it was killed, since nobody waits for us: the next who asks may well be told
+        raise SourceError(SourceFault.FAILED, "git doesn't say which version it is", "see what `git version` prints")
+    return tuple(map(int, found[0].split(b".")))
 
 
 def never_fetches_lazily(version: tuple[int, ...]) -> bool:

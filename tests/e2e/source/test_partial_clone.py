@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 
 import psutil
@@ -27,6 +29,7 @@ from kubectl_reconcile.source.cloned.clone import git_version, never_fetches_laz
 from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
 from kubectl_reconcile.source.restore import RestoreCommit
+from kubectl_reconcile.source.running.ending import ENDING, Ending
 from tests.e2e.ssh_host import private
 
 MAIN = Ref.of(branch="main")
@@ -394,6 +397,39 @@ def test_git_is_asked_for_its_version_once_and_again_when_it_is_another(tmp_path
         os.utime(program, (at, at))
         assert {git_version() for _ in range(3)} == {tuple(map(int, version.split(".")))}
         assert counted.read_text() == "x\n" * (at + 1)
+
+
+def test_a_question_for_the_version_that_was_ended_is_asked_again(tmp_path, monkeypatch, eventually):
+    asked, program = tmp_path / "asked", tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n[ -e {asked} ] || {{ touch {asked}; exec sleep 60; }}\necho git version 2.50.0\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    ended = Ending()
+    token = ENDING.set(ended)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(copy_context().run, git_version)
+            eventually(asked.exists, "git is asked")
+            ended.end()
+            with pytest.raises(SourceError) as refused:
+                first.result(60)
+    finally:
+        ENDING.reset(token)
+    assert refused.value.fault is SourceFault.ENDED
+    assert git_version() == (2, 50, 0)
+
+
+def test_a_git_without_a_version_is_refused_and_asked_again(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    for status in (1, 0):
+        program.write_text(f"#!/bin/sh\necho git version 2.50.0\nexit {status}\n")
+        program.chmod(0o755)
+        os.utime(program, (1, 1))  # one and the same program
+        with contextlib.nullcontext() if status == 0 else pytest.raises(SourceError, match="which version"):
+            assert git_version() == (2, 50, 0)
 
 
 # -- damage ------------------------------------------------------------------------------------------------------------
