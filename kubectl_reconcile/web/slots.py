@@ -40,6 +40,7 @@ class _Slot(Struct, eq=False):
     tenant: str
     begins: asyncio.Future[None]
     is_late: bool = False
+    alarm: asyncio.TimerHandle | None = None
 
 
 class RequestSlots:
@@ -58,7 +59,7 @@ class RequestSlots:
             Refused: none got free for a while.
         """
         slot = await self._taken(who.tenant if who.guest else "")
-        alarm = asyncio.get_running_loop().call_later(MOMENT_S, self._outstay, slot)
+        self._watch(slot)
         errand = Errand(self._threads)
         before, tenant = ERRAND.set(errand), TENANT.set(f"page/{slot.tenant}" if slot.tenant else "")
         try:
@@ -66,7 +67,7 @@ class RequestSlots:
         finally:
             ERRAND.reset(before)
             TENANT.reset(tenant)
-            errand.when_over(lambda: self._give_back(slot, alarm))
+            errand.when_over(lambda: self._give_back(slot))
 
     async def _taken(self, tenant: str) -> _Slot:
         """Wait for a slot, and return it.
@@ -101,13 +102,20 @@ class RequestSlots:
                 self._shares.take(slot.tenant)
                 slot.begins.set_result(None)
 
+    def _watch(self, slot: _Slot) -> None:
+        """Have a guest's request be late after a moment from now."""
+        if slot.tenant:
+            slot.alarm = asyncio.get_running_loop().call_later(MOMENT_S, self._outstay, slot)
+
     def _outstay(self, slot: _Slot) -> None:
         if self._shares.outstay(slot.tenant):
             slot.is_late = True
             self._hand_on()
+        else:
+            self._watch(slot)  # too many are late for now
 
-    def _give_back(self, slot: _Slot, alarm: asyncio.TimerHandle | None = None) -> None:
-        if alarm is not None:
-            alarm.cancel()
+    def _give_back(self, slot: _Slot) -> None:
+        if slot.alarm is not None:
+            slot.alarm.cancel()
         self._shares.give_back(slot.tenant, was_late=slot.is_late)
         self._hand_on()

@@ -7,6 +7,7 @@ moment in which their turn comes. All kinds of places are put to the same histor
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
@@ -38,6 +39,7 @@ from tests.waiting import until
 
 ROOM = 2
 LIMITS = Limits(late=1, late_in_all=2)
+ONE_LATE = Limits(late=1, late_in_all=1)
 
 
 @dataclass
@@ -264,6 +266,30 @@ def test_there_is_as_much_room_as_before_in_threads(impatient, kind):
 
     with ThreadPoolExecutor(16) as threads:
         law()
+
+
+@pytest.mark.parametrize("kind", [of_the_page, of_requests, of_requests_in_bulk, of_work_in_threads])
+async def test_who_lasts_while_too_many_are_late_makes_room_once_fewer_are(monkeypatch, kind):
+    monkeypatch.setattr(slots, "LATE", ONE_LATE)
+    monkeypatch.setattr(flow_control, "LATE", ONE_LATE)
+    monkeypatch.setattr(sys.modules[__name__], "LIMITS", ONE_LATE)
+    monkeypatch.setattr(slots, "MOMENT_S", 0.01)
+    monkeypatch.setattr(flow_control, "_MOMENT_S", 0.01)
+    with ThreadPoolExecutor(8) as threads:
+        stay, stays = kind(threads), {}
+        for name in "abc":  # one who is late, and two who last as long in the two places that there are
+            stays[name] = Stay(name)
+            stays[name].task = asyncio.create_task(stay(stays[name]))
+            await until(lambda name=name: stays[name].has_begun, f"{name} has a place")
+        stays["d"] = Stay("d")
+        stays["d"].task = asyncio.create_task(stay(stays["d"]))
+        await asyncio.sleep(0.1)
+        assert not stays["d"].has_begun
+        stays["a"].go()
+        await until(lambda: stays["d"].has_begun, "somebody else is late now, and makes room")
+        for each in stays.values():
+            each.go()
+        await asyncio.gather(*(each.task for each in stays.values()))
 
 
 async def test_who_loses_patience_as_the_turn_comes_gives_it_back(impatient):

@@ -8,7 +8,7 @@ Rules:
 - No tenant has more than its part of the places at a time, so that others find some at once.
 - Who outstays gives the place to others, and goes on. A tenant with as many late ones as it may have gets no other place until one is back:
   what is slow there is slow for itself.
-- Of all tenants together so many are late and no more; who outstays beyond that keeps the place.
+- Of all tenants together so many are late and no more; who outstays beyond that keeps the place, and is asked about again a moment later.
 - The tenant without a name shares with nobody: it has all places, and is never late.
 
 Pure: no clock.

@@ -91,6 +91,7 @@ class _Place(Struct, eq=False):
     is_bulk: bool
     begins: asyncio.Future[None]
     is_late: bool = False
+    alarm: asyncio.TimerHandle | None = None
 
 
 class FlowControl:
@@ -143,20 +144,17 @@ class FlowControl:
         """
         self._note_asking(bulk=bulk)
         place = await self._begun(tenant, bulk=bulk)
-        alarm, error = None, None
+        error = None
         try:
             while (wait_s := self._quiet_until_s - time.monotonic()) > 0:  # noqa: ASYNC110 - a time, no event, ends it
                 await asyncio.sleep(wait_s * random.uniform(1.0, 1.3))  # noqa: S311 - jitter, no secret
-            if tenant:
-                alarm = asyncio.get_running_loop().call_later(_MOMENT_S, self._outstay, place)
+            self._watch(place)
             yield
             self._widen()
         except BaseException as raised:
             error = raised
             raise
         finally:
-            if alarm is not None:
-                alarm.cancel()
             self._note_asking(bulk=bulk)
             self._note_error(error)
             self._give_up(place)
@@ -209,14 +207,23 @@ class FlowControl:
             place.begins.set_result(None)
         return True
 
+    def _watch(self, place: _Place) -> None:
+        """Have a tenant's request be late after a moment from now."""
+        if place.tenant:
+            place.alarm = asyncio.get_running_loop().call_later(_MOMENT_S, self._outstay, place)
+
     def _outstay(self, place: _Place) -> None:
         """Have others take the place of a request that takes long."""
         if self._shares.outstay(place.tenant):
             place.is_late = True
             self._bulk_busy -= place.is_bulk
             self._hand_on()
+        else:
+            self._watch(place)  # too many are late for now
 
     def _give_up(self, place: _Place) -> None:
+        if place.alarm is not None:
+            place.alarm.cancel()
         self._shares.give_back(place.tenant, was_late=place.is_late)
         if not place.is_late:
             self._bulk_busy -= place.is_bulk

@@ -30,6 +30,7 @@ class _ThreadPlace(Struct, eq=False):
     has_begun: bool = False
     is_late: bool = False
     is_over: bool = False
+    alarm: threading.Timer | None = None
 
 
 class TenantPlaces:
@@ -63,24 +64,20 @@ class TenantPlaces:
                 if place.has_begun:
                     self._end(place)
                 raise
-        alarm = None
         try:
-            alarm = self._alarm(place)
+            self._watch(place)
             yield
         finally:
-            if alarm is not None:
-                alarm.cancel()
             with self._changed:
                 self._end(place)
 
-    def _alarm(self, place: _ThreadPlace) -> threading.Timer | None:
-        """Return what tells that who has a place is late; None for who never is."""
+    def _watch(self, place: _ThreadPlace) -> None:
+        """Have who has a place be late after a moment from now, unless they never are."""
         if self._moment_s is None or not place.tenant:
-            return None
-        alarm = threading.Timer(self._moment_s, self._outstay, [place])
-        alarm.daemon = True
-        alarm.start()
-        return alarm
+            return
+        place.alarm = threading.Timer(self._moment_s, self._outstay, [place])
+        place.alarm.daemon = True
+        place.alarm.start()
 
     def _may(self, tenant: str) -> bool:
         is_one_more = self._one_each and bool(tenant) and self._shares.has(tenant)
@@ -94,11 +91,17 @@ class TenantPlaces:
 
     def _outstay(self, place: _ThreadPlace) -> None:
         with self._changed:
-            if not place.is_over and self._shares.outstay(place.tenant):
+            if place.is_over:
+                return
+            if self._shares.outstay(place.tenant):
                 place.is_late = True
                 self._hand_on()
+            else:
+                self._watch(place)  # too many are late for now
 
     def _end(self, place: _ThreadPlace) -> None:
         place.is_over = True
+        if place.alarm is not None:
+            place.alarm.cancel()
         self._shares.give_back(place.tenant, was_late=place.is_late)
         self._hand_on()
