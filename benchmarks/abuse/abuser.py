@@ -91,6 +91,13 @@ class Abuser:
 
         threading.Thread(target=work, daemon=True).start()
 
+    def until_applied(self, name: str) -> None:
+        """Wait until a Sync is applied: what abuses it would come to nothing if the Sync itself waited for others of its namespace."""
+        while not self.over.is_set():
+            if (self.cluster.get("Sync", name).get("status") or {}).get("lastAppliedRevision"):
+                return
+            self.over.wait(0.2)
+
     def own(self) -> Cluster:
         """The cluster along a connection of its own, for a thread of its own."""
         kubectl = self.cluster.kubectl
@@ -154,17 +161,19 @@ def charts(abuser: Abuser, git: GitServer) -> None:
 def big_repositories(abuser: Abuser, git: GitServer) -> None:
     """Repositories of few bytes that unpack to much memory, and change so that they are fetched again."""
     first = git.create("big-0")
-    first.push({"x.bin": b"\0" * (_MIB << 20), "a.json": config_map("a")})
+    first.push({"x.bin": b"\0" * (_MIB << 20), "a.json": config_map("of-big-0")})
     repositories = [first]
     for number in range(1, _BIG):
         folder = first.folder.with_name(f"big-{number}.git")
         shutil.copytree(first.folder, folder)
         repositories.append(ServedRepository(folder, git))
     for number, repository in enumerate(repositories):
+        repository.push({"a.json": config_map(f"of-big-{number}", turn="none yet")})
         abuser.follow(f"big-{number}", repository.url)
 
     def push(turn: int) -> None:
-        repositories[turn % _BIG].push({"a.json": config_map("a", turn=str(turn))})
+        number = turn % _BIG
+        repositories[number].push({"a.json": config_map(f"of-big-{number}", turn=str(turn))})
 
     abuser.again(5, push)
 
@@ -174,6 +183,7 @@ def rights(abuser: Abuser, git: GitServer, dead: Sequence[str]) -> None:
     repository = git.create("account")
     repository.push({"sa.json": json.dumps(manifest("v1", "ServiceAccount", "pump"))})
     abuser.follow("account", repository.url)
+    abuser.until_applied("account")
     for number, url in enumerate(dead):
         abuser.follow(f"dead-{number}", url, interval="5m")
     cluster = abuser.own()
@@ -204,6 +214,7 @@ def namespaces(abuser: Abuser, git: GitServer) -> None:
     repository = git.create("namespaces")
     repository.push({"a.json": config_map("of-namespaces")})
     abuser.follow("namespaces", repository.url)
+    abuser.until_applied("namespaces")
     cluster = abuser.own()
 
     def note(turn: int) -> None:
@@ -269,11 +280,11 @@ def main() -> None:
         )
         pits = stack.enter_context(tarpit(_HANGING))
         stack.enter_context(webhook(abuser))
+        rights(abuser, git, [f"{git.url}/none-{number}.git" for number in range(_DEAD)])
+        namespaces(abuser, git)
+        forged_labels(abuser)
         charts(abuser, git)
         big_repositories(abuser, slow_git)
-        rights(abuser, git, [f"{git.url}/none-{number}.git" for number in range(_DEAD)])
-        forged_labels(abuser)
-        namespaces(abuser, git)
         hanging_servers(abuser, pits.urls)
         followed_by_a_webhook(abuser, git)
         threading.Thread(target=lambda: asyncio.run(page(abuser)), daemon=True).start()
