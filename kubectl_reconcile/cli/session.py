@@ -25,7 +25,7 @@ from kubectl_reconcile.cli.options.selection import Chosen, is_path
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session

@@ -25,7 +25,7 @@ from typing import Self
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.manifests.tree import TreeEntry
 from kubectl_reconcile.core.rendering.rendered import still_holds
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.source.base import Verified
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.entries import Entry

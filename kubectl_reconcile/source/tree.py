@@ -22,7 +22,7 @@ from kubectl_reconcile.core.manifests.files import (
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.cloned.entries import (
     NOWHERE,

@@ -33,7 +33,7 @@ from kubectl_reconcile.core.manifests.files import (
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import check_path

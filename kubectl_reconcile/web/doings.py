@@ -71,7 +71,7 @@ async def sync(session: Session, live: Manifest, _asked: Asked) -> str:
         ApiError: the server refuses, or doesn't answer.
     """
     wanted, place = Sync.of(live), live["metadata"]["namespace"]
-    if wanted.git is None:
+    if wanted.source is None:
         raise Refused(409, "it is applied by hand, so a sync needs its files", "sync -f FOLDER on a terminal")
     if await sync_requests.daemon_alive(session.client, place) is False:
         hint = f"on a terminal: kubectl reconcile sync {wanted.name} -n {place}"

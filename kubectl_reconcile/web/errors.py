@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
-from kubectl_reconcile.core.resources.sync import SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.engine.commands.find_object import NoSuchKind
 from kubectl_reconcile.engine.sync.targets import NoSuchSync, NotInstalled
 from kubectl_reconcile.engine.telemetry.logs import event

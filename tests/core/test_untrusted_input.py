@@ -34,8 +34,9 @@ from kubectl_reconcile.core.planning.outlook.explain import ExplainFacts, explai
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.redaction import redacted
 from kubectl_reconcile.core.resources.applyset import Contents, is_marked_by_us
+from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, reconciling, sync_status
-from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.csa_upgrade import managers_to_take_over
 from kubectl_reconcile.core.ssa.ignore import IgnoreRule
 from kubectl_reconcile.core.ssa.managed_fields import entry_of, owners_of, repeats_an_owner

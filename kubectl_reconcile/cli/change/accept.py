@@ -171,7 +171,7 @@ async def _adopt(
         texts = [text for manifest in manifests for text in ("---", *_yaml(manifest))]
         out.write(map(line, texts[1:]))
         return ExitStatus.OK
-    if under.git is None and origin.local:
+    if under.source is None and origin.local:
         target = await targets.folder_target(session, Path(origin.local), under.name, namespace)
     else:
         target = await target_of(session, origin)
@@ -226,6 +226,6 @@ def _yaml(manifest: Manifest) -> list[str]:
 
 
 def _file_of(under: Sync, manifest: Manifest) -> str:
-    folder = under.git.path.strip("./") if under.git else ""
+    folder = under.source.path.strip("./") if under.source else ""
     name = f"{manifest['kind'].lower()}-{manifest['metadata']['name'].replace(':', '-')}.yaml"
     return f"{folder}/{name}" if folder else name

@@ -64,7 +64,7 @@ async def _approve(session: Session, *, name: str, plan_hash: str, yes: bool, co
 
 def _require_source(sync: Sync) -> None:
     """Return if what is held can be found out: of a Sync that is applied by hand, only its files tell."""
-    if sync.git is None:
+    if sync.source is None:
         raise Failure(
             f"Sync {sync.namespace}/{sync.name} is applied by hand, so this command needs its files to know what is held",
             f"sync again from the same files, sync -f PATH --name {sync.name} -n {sync.namespace}: it prints what is held, and "
@@ -74,7 +74,7 @@ def _require_source(sync: Sync) -> None:
 
 
 def _what_follows(sync: Sync) -> str:
-    if sync.git is None:
+    if sync.source is None:
         again = f"kubectl reconcile sync -f PATH --name {sync.name} -n {sync.namespace}"
         return f"nothing is deleted yet: no daemon follows a Sync that is applied by hand; sync again from the same files: {again}"
     return "the daemon continues once the Sync is resumed" if sync.suspend else "the daemon continues by itself"

@@ -27,7 +27,8 @@ from kubectl_reconcile.core.planning.rights.grant import DAEMON, Account, grant_
 from kubectl_reconcile.core.planning.rights.needs import Needs, Sensitive
 from kubectl_reconcile.core.planning.rights.rules import Right, rules_of
 from kubectl_reconcile.core.planning.rights.writes import grant_command
-from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.commands.rights import granting
 from kubectl_reconcile.engine.commands.rights.granting import GrantStep
 from kubectl_reconcile.engine.commands.rights.needed import Needed, needed
@@ -243,7 +244,7 @@ def _remarks(found: Needed, target: Target) -> Iterator[Line]:
             f"(hint: set spec.createNamespace of the Sync, or kubectl create namespace {place}; then grant again)",
             Tone.WARNING,
         )
-    if target.parent is not None and target.sync.git is None:
+    if target.parent is not None and target.sync.source is None:
         name = f"{found.sync.namespace}/{found.sync.name}"
         yield line(
             f"Sync {name} is applied by hand: whoever applies it needs these rights, not its account", Tone.WARNING
@@ -362,7 +363,7 @@ async def _given(session: Session, grants: Iterable[_Grant], options: GrantOptio
         given = await _applied(session, [step for step in each.pending if step.ref not in done], options)
         done.update(step.ref for step in each.pending)
         status = max(status, given)
-        if given is ExitStatus.OK and each.target.parent is not None and each.target.sync.git is not None:
+        if given is ExitStatus.OK and each.target.parent is not None and each.target.sync.source is not None:
             await _woken(session, each.target.sync, options)
     return status
 

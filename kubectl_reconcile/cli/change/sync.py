@@ -147,7 +147,7 @@ async def _sync(session: Session, options: SyncOptions) -> int:
 
 def _who_writes_members(session: Session, sync: Sync) -> Client:
     """Return who writes the members: of a Sync that follows Git its account, which the caller acts as; else the caller."""
-    return session.acting_for(sync).client if sync.git else session.client
+    return session.acting_for(sync).client if sync.source else session.client
 
 
 def _shown(plan: Plan, options: SyncOptions) -> int:
@@ -177,10 +177,10 @@ async def _followed(session: Session, origin: Origin) -> Sync | None:
     if alive is False:
         return None
     sync = Sync.of(await targets.live_sync(session, origin.name, namespace))
-    if sync.git and alive is None:
+    if sync.source and alive is None:
         hint = "ask for the right to list leases.coordination.k8s.io, or commit and let the daemon find it"
         raise Failure("can't tell whether a daemon is running: you may not read its Leases", hint)
-    return sync if sync.git else None
+    return sync if sync.source else None
 
 
 # --- by the daemon ----------------------------------------------------------------------------------------------------
@@ -406,9 +406,12 @@ def _has_modules(session: Session, plan: Plan) -> bool:
 def warned_of_putting_back(sync: Sync, origin: Origin) -> list[Line]:
     """Return a warning where *origin* brings to a Sync what its repository may not hold, and that isn't suspended."""
     is_own = origin.is_sync and not (origin.revision or origin.local)
-    if is_own or sync.git is None or sync.suspend:
+    if is_own or sync.source is None or sync.suspend:
         return []
-    name, followed = f"{sync.namespace}/{sync.name}", f"{without_credentials(sync.git.url)}, path {sync.git.path}"
+    name, followed = (
+        f"{sync.namespace}/{sync.name}",
+        f"{without_credentials(sync.source.git.url)}, path {sync.source.path}",
+    )
     text = (
         f"warning: Sync {name} follows {followed}: the daemon, or the Sync's next sync, reverts what isn't there; "
         f"commit the change there, or suspend the Sync first: kubectl reconcile suspend {sync.name} -n {sync.namespace}"

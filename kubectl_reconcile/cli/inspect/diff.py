@@ -24,7 +24,7 @@ from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
 from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
 from kubectl_reconcile.cluster.errors import NoClusterConfigured
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.engine.apply import dry_run
@@ -233,7 +233,7 @@ async def preview(
 
 def _is_by_account(origin: Origin, target: Target) -> bool:
     """Tell whether the Sync's account makes the changes; files are applied by whoever gives them."""
-    return origin.is_sync and target.sync.git is not None
+    return origin.is_sync and target.sync.source is not None
 
 
 async def _preview_of(

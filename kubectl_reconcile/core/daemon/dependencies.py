@@ -21,7 +21,8 @@ from msgspec import Struct, field
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.sync import Sync
 
 K = TypeVar("K")
 

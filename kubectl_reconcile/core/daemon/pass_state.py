@@ -181,7 +181,7 @@ def _turn(state: PassState, event: on.TurnCame, now_s: float) -> Step:
     if sync.suspend:
         report = Report(ConditionReason.SUSPENDED, "spec.suspend is true")
         return PassState(told=report.reason), (on.Tell(report, on.Scope.SYNC, sync.requested_at),)
-    if state.sync is None or (state.sync.git, state.sync.account) != (sync.git, sync.account):
+    if state.sync is None or (state.sync.source, state.sync.account) != (sync.source, sync.account):
         state = PassState()
     elif state.sync.generation != sync.generation:
         state = replace(_due(state), is_gated=True)
@@ -429,7 +429,7 @@ def _sync(state: PassState) -> Sync:
 
 
 def _interval_s(sync: Sync) -> float:
-    return sync.git.interval_s if sync.git else 0.0
+    return sync.source.interval_s if sync.source else 0.0
 
 
 def _answered(state: PassState) -> str:

@@ -40,7 +40,8 @@ from kubectl_reconcile.core.objects import (
 )
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.sync import Sync
 
 _DEEPEST = 8
 """CRs above one another, at most: a circle of owners ends there."""

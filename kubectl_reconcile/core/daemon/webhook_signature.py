@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubectl_reconcile.core.resources.sync import GitSpec
+from kubectl_reconcile.core.resources.source import GitSpec
 
 _SIGNATURES = ("x-hub-signature-256", "x-gitea-signature", "x-forgejo-signature", "x-signature-256")
 _TOKEN = "x-gitlab-token"  # noqa: S105 - the name of a header

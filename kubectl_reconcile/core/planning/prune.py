@@ -269,7 +269,7 @@ def _of_unseen(inputs: Inputs) -> Iterator[Problem]:
             continue
         where = f"{kind} in namespace {place}" if place else str(kind)
         is_sure = recorded.is_detailed or not place
-        is_of_a_person = sync.git is not None and found.is_refused and not found.is_of_account
+        is_of_a_person = sync.source is not None and found.is_refused and not found.is_of_account
         yield Problem(
             f"Sync {sync.namespace}/{sync.name}",
             0,

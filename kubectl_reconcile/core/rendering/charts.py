@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.redaction import without
 from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, SHORT_NUMBER, TELLS_NOTHING, Answers
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.helm import LONGEST_RELEASE, HelmSpec, HelmSpecError, LookupPolicy, release_name
 
 CHART_FILE: Final = "Chart.yaml"
@@ -33,7 +34,7 @@ _UNNAMED: Final = "release-name"
 class Release(Struct, frozen=True):
     """What a chart is rendered with: the names of Sync and namespace, what the Sync says, and what the cluster has.
 
-    Without *kube_version* and *api_versions* they are those that Helm was built with.
+    *chart* is one of a Helm repository. Without *kube_version* and *api_versions* they are those that Helm was built with.
     """
 
     name: str = ""
@@ -42,6 +43,7 @@ class Release(Struct, frozen=True):
     kube_version: str = ""
     api_versions: tuple[str, ...] | None = None
     answers: Answers = NO_ANSWERS
+    chart: ChartSpec | None = None
 
     def answered(self, answers: Answers) -> Release:
         """Return this release with what its chart looks up, if the Sync has that read."""
@@ -52,7 +54,15 @@ class Release(Struct, frozen=True):
         """What names all of this: with another key, a chart may render to something else."""
         return hashlib.sha256(
             repr(
-                (self.name, self.namespace, self.spec, self.kube_version, self.api_versions, self.answers.key)
+                (
+                    self.name,
+                    self.namespace,
+                    self.spec,
+                    self.kube_version,
+                    self.api_versions,
+                    self.answers.key,
+                    self.chart,
+                )
             ).encode()
         ).hexdigest()
 
@@ -79,12 +89,12 @@ class Release(Struct, frozen=True):
 
     def values_files(self, chart: str) -> Sequence[str]:
         """Return the files of values that the Sync names, by their paths from the root."""
-        base = posixpath.dirname(chart) if self.spec.chart else chart
+        base = posixpath.dirname(chart) if self.chart else chart
         return [posixpath.normpath(posixpath.join(base, file)) for file in self.spec.values_files]
 
     def folder(self, path: str) -> str:
         """Return the folder of the chart where the Sync's own is *path*: one of a repository is put into it."""
-        return posixpath.join(path, self.spec.chart.file) if self.spec.chart else path
+        return posixpath.join(path, self.chart.file) if self.chart else path
 
     def _own_name(self, chart: str) -> str:
         """Return the name of the release where the Sync gives none: its own; that of the chart's folder where there is no Sync."""
@@ -95,7 +105,7 @@ class Release(Struct, frozen=True):
                 said = f"must be given: the Sync's own name has more than the {LONGEST_RELEASE} characters that a release may have"
                 raise HelmSpecError("releaseName", said) from None
         try:
-            return release_name(self.spec.chart.name if self.spec.chart else posixpath.basename(chart)) or _UNNAMED
+            return release_name(self.chart.name if self.chart else posixpath.basename(chart)) or _UNNAMED
         except HelmSpecError:
             return _UNNAMED
 

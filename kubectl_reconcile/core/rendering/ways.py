@@ -12,7 +12,7 @@ from typing import Final
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.charts import CHART_FILE, chart_file
 from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 
 TELLING: Final = (*KUSTOMIZATIONS, CHART_FILE)
 """The files of a folder by which its way is decided; those that are ignored say nothing."""

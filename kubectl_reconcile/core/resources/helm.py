@@ -56,68 +56,8 @@ class HelmSpecError(ValueError):
         super().__init__(f"{field}: {message}")
 
 
-class ChartPin(Struct, frozen=True):
-    """``spec.source.helm.chart``: one version of a chart in a Helm *repository*, a URL, and the *digest* of its archive.
-
-    Without a digest nothing is rendered, but the digest can be told. *secret* names the Secret with credentials.
-    """
-
-    repository: str
-    name: str
-    version: str
-    digest: str = ""
-    secret: str = ""
-
-    @property
-    def file(self) -> str:
-        """What the archive is called."""
-        return f"{self.name}-{self.version}.tgz"
-
-    def __str__(self) -> str:
-        return f"chart {self.name} {self.version} of {self.repository}"
-
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> ChartPin:
-        """Read it from its wire form.
-
-        Raises:
-            HelmSpecError: a field is malformed; it names the field.
-        """
-        url = _chart_field(
-            fields, "repository", _REPOSITORY, "isn't the URL of a Helm repository, such as https://charts.example.com"
-        ).rstrip("/")
-        name = _chart_field(fields, "name", _CHART, "isn't a name of a chart: lower-case letters, digits, - and .")
-        version = _chart_field(fields, "version", _EXACT, "isn't an exact version, such as 1.2.3")
-        digest = fields.get("digest") or ""
-        if digest and (not isinstance(digest, str) or not _DIGEST.fullmatch(digest)):
-            raise HelmSpecError(
-                "chart.digest",
-                "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz",
-            )
-        return cls(url, name, version, digest, (fields.get("secretRef") or {}).get("name", ""))
-
-
-def _chart_field(fields: Mapping[str, Any], field: str, pattern: re.Pattern[str], what: str) -> str:
-    text = fields.get(field)
-    if text is None or text == "":
-        raise HelmSpecError(f"chart.{field}", "is required")
-    if not isinstance(text, str) or len(text) > _LONGEST_PATH or not pattern.fullmatch(text):
-        raise HelmSpecError(f"chart.{field}", f"{str(text)[:80]!r} {what}")
-    return text
-
-
-_REPOSITORY: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
-_CHART: Final = re.compile(r"[a-z0-9]([-a-z0-9._]{0,251}[a-z0-9])?")
-_EXACT: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-
-
 class HelmSpec(Struct, frozen=True):
-    """What a Sync says of its chart. *values_files* are paths from the chart, *values* JSON; empty fields have defaults elsewhere.
-
-    A *chart* of a Helm repository stands in the Sync's folder as if its archive were a folder there; paths of values files are from the
-    Sync's folder then.
-    """
+    """What a Sync says of its chart. *values_files* are paths from the chart, *values* JSON; empty fields have defaults elsewhere."""
 
     release_name: str = ""
     namespace: str = ""
@@ -127,7 +67,6 @@ class HelmSpec(Struct, frozen=True):
     skip_crds: bool = False
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
-    chart: ChartPin | None = None
     unstable: Unstable = Unstable.KEEP
     lookup: LookupPolicy = LookupPolicy.EMPTY
 
@@ -149,20 +88,13 @@ class HelmSpec(Struct, frozen=True):
             api_versions=tuple(
                 _api_version(name, index) for index, name in enumerate(_list(fields, "apiVersions", MOST_API_VERSIONS))
             ),
-            chart=ChartPin.of(fields["chart"]) if fields.get("chart") else None,
             unstable=_one_of(Unstable, "unstable", fields.get("unstable", Unstable.KEEP)),
             lookup=_one_of(LookupPolicy, "lookup", fields.get("lookup", LookupPolicy.EMPTY)),
         )  # fmt: skip
 
     def told(self) -> dict[str, Any]:
         """Return it in its wire form, without what is as it would be anyway."""
-        chart = self.chart
-        pin = chart and {
-            "repository": chart.repository, "name": chart.name, "version": chart.version, "digest": chart.digest,
-            "secretRef": {"name": chart.secret} if chart.secret else None,
-        }  # fmt: skip
         found = {
-            "chart": pin and {name: value for name, value in pin.items() if value},
             "releaseName": self.release_name,
             "namespace": self.namespace,
             "valuesFiles": [*self.values_files],

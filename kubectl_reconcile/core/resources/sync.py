@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,9 +29,8 @@ from kubectl_reconcile.core.objects import (
     account_user,
     annotations_of,
 )
-from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
-from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
-from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
+from kubectl_reconcile.core.resources.fields import SyncSpecError, duration_s, one_of
+from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.selector import Selector
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
 from kubectl_reconcile.core.ssa.ignore import IgnoreFrom, IgnoreRule, IgnoreTarget
@@ -43,50 +42,9 @@ SYNC = GroupVersionKind(API_GROUP, "v1alpha1", "Sync")
 CONTENDED = "Contended"
 """The condition that names fields which somebody else keeps overwriting, on Syncs and on CRs."""
 
-_Policy = TypeVar("_Policy", bound=StrEnum)
-
 _LONGEST_MANAGER = 128  # as the server has it
 _LONGEST_NAME = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_DURATION = re.compile(r"(?=\d)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
-
-
-class SyncSpecError(ValueError):
-    """A field of a Sync that can't be meant so. *field* is its path, as users write it."""
-
-    def __init__(self, field: str, message: str) -> None:
-        self.field, self.message = field, message
-        super().__init__(f"{field}: {message}")
-
-
-class Render(StrEnum):
-    """``spec.source.render``: how the files at the path become objects."""
-
-    AUTO = "Auto"
-    """A folder with a kustomization file or a chart is rendered, any other is read as manifests."""
-    RAW = "Raw"
-    """Files are manifests, also beside a kustomization file or a chart's."""
-    KUSTOMIZE = "Kustomize"
-    """The folder is an overlay, and it is a problem if it isn't."""
-    HELM = "Helm"
-    """The folder is a chart, and it is a problem if it isn't."""
-
-
-class GitSpec(Struct, frozen=True):
-    """``spec.source.git``: what to follow, and how to *render* it. At most one of *branch*, *tag* and *commit* is set."""
-
-    url: str
-    branch: str = ""
-    tag: str = ""
-    commit: str = ""
-    path: str = "."
-    interval_s: float = 60.0
-    secret: str = ""
-    webhook_secret: str = ""
-    verify: VerifySpec | None = None
-    render: Render = Render.AUTO
-    helm: HelmSpec = NO_HELM
-    substitute: SubstituteSpec = NO_SUBSTITUTION
 
 
 class DeleteLimit(Struct, frozen=True):
@@ -160,7 +118,7 @@ class Sync(Struct, frozen=True):
     namespace: str
     uid: str = ""
     generation: int = 0
-    git: GitSpec | None = None
+    source: SourceSpec | None = None
     suspend: bool = False
     prune: bool = True
     conflicts: ConflictPolicy = ConflictPolicy.OVERRIDE
@@ -201,9 +159,9 @@ class Sync(Struct, frozen=True):
 
     def asked_no_sooner_than(self, least_s: float) -> Self:
         """Return the Sync with its repository checked for new commits after *least_s* at the earliest, whatever its interval is."""
-        if self.git is None or self.git.interval_s >= least_s:
+        if self.source is None or self.source.interval_s >= least_s:
             return self
-        return replace(self, git=replace(self.git, interval_s=least_s))
+        return replace(self, source=replace(self.source, interval_s=least_s))
 
     @classmethod
     def of(cls, manifest: Manifest) -> Self:
@@ -225,7 +183,7 @@ class Sync(Struct, frozen=True):
             namespace=metadata.get("namespace", ""),
             uid=metadata.get("uid", ""),
             generation=metadata.get("generation", 0),
-            git=_git(spec),
+            source=_source(spec),
             suspend=bool(spec.get("suspend", False)),
             prune=bool(spec.get("prune", True)),
             conflicts=_conflicts(spec),
@@ -241,14 +199,19 @@ class Sync(Struct, frozen=True):
             atomic=bool(spec.get("atomic", False)),
             health=_health(spec),
             waits_for_health=bool((spec.get("health") or {}).get("wait", True)),
-            drift=_one_of(DriftPolicy, spec, "drift", DriftPolicy.CORRECT),
-            approval=_one_of(ApprovalPolicy, spec, "approval", ApprovalPolicy.NEVER),
-            deletion=_one_of(DeletionPolicy, spec, "deletionPolicy", DeletionPolicy.ORPHAN),
+            drift=one_of(DriftPolicy, spec, "drift", DriftPolicy.CORRECT),
+            approval=one_of(ApprovalPolicy, spec, "approval", ApprovalPolicy.NEVER),
+            deletion=one_of(DeletionPolicy, spec, "deletionPolicy", DeletionPolicy.ORPHAN),
             depends_on=_depends_on(spec, metadata.get("namespace", "")),
             requested_at=noted.get(SYNC_REQUESTED_AT, ""),
             approved_plan=noted.get(APPROVED_PLAN, ""),
             members_from=origin_of_members(noted),
         )
+
+
+def _source(spec: Manifest) -> SourceSpec | None:
+    fields = spec.get("source") or {}
+    return None if fields.get("git") is None else SourceSpec.of(fields)
 
 
 def _field_manager(spec: Manifest) -> str:
@@ -279,106 +242,12 @@ def _take_over(spec: Manifest) -> TakeOver:
         raise SyncSpecError("spec.takeOver", str(error)) from None
 
 
-def duration_s(text: str, field: str = "duration") -> float:
-    """Return a duration as Kubernetes writes it (``90s``, ``1h30m``) in seconds.
-
-    Raises:
-        SyncSpecError: *text* isn't a duration, or is zero.
-    """
-    found = _DURATION.fullmatch(text)
-    if not found or not any(found.groups()):
-        raise SyncSpecError(field, f"{text!r} isn't a duration; write it as 30s, 5m or 1h30m")
-    hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    if not (total := hours * 3600 + minutes * 60 + seconds):
-        raise SyncSpecError(field, "a duration can't be zero")
-    return total
-
-
-def _git(spec: Manifest) -> GitSpec | None:
-    git = (spec.get("source") or {}).get("git")
-    if git is None:
-        return None
-    refs = [name for name in ("branch", "tag", "commit") if git.get(name)]
-    if len(refs) > 1:
-        raise SyncSpecError("spec.source.git", f"{' and '.join(refs)} are both set; keep one")
-    if not git.get("url"):
-        raise SyncSpecError("spec.source.git.url", "is required")
-    return GitSpec(
-        url=git["url"],
-        branch=git.get("branch", ""),
-        tag=git.get("tag", ""),
-        commit=git.get("commit", ""),
-        path=git.get("path", "."),
-        interval_s=duration_s(git.get("interval", "1m"), "spec.source.git.interval"),
-        secret=(git.get("secretRef") or {}).get("name", ""),
-        webhook_secret=(git.get("webhookSecretRef") or {}).get("name", ""),
-        verify=_verify(git),
-        render=_render(spec),
-        helm=_helm(spec),
-        substitute=_substitute(spec),
-    )
-
-
-def _render(spec: Manifest) -> Render:
-    """Return how files become objects; with a chart of a repository there is but one way."""
-    asked = _one_of(Render, spec.get("source") or {}, "render", Render.AUTO, "spec.source")
-    if _helm(spec).chart is None:
-        return asked
-    if asked not in {Render.AUTO, Render.HELM}:
-        raise SyncSpecError("spec.source.render", f"{asked} and spec.source.helm.chart exclude each other; keep one")
-    return Render.HELM
-
-
-def _helm(spec: Manifest) -> HelmSpec:
-    asked = (spec.get("source") or {}).get("helm")
-    try:
-        return HelmSpec.of(asked) if asked else NO_HELM
-    except HelmSpecError as error:
-        raise SyncSpecError(f"spec.source.helm.{error.field}", error.message) from None
-
-
-def _substitute(spec: Manifest) -> SubstituteSpec:
-    asked = (spec.get("source") or {}).get("substitute")
-    try:
-        return SubstituteSpec.of(asked) if asked else NO_SUBSTITUTION
-    except SubstituteSpecError as error:
-        raise SyncSpecError(f"spec.source.substitute.{error.field}", error.message) from None
-
-
-def _verify(git: Manifest) -> VerifySpec | None:
-    found, field = git.get("verify"), "spec.source.git.verify"
-    if found is None:
-        return None
-    named = {kind: name for key, kind in _KEPT_IN.items() if (name := (found.get(key) or {}).get("name"))}
-    if len(named) != 1:
-        raise SyncSpecError(field, f"{' and '.join(_KEPT_IN)} exclude each other; give one, which holds the keys")
-    [(kind, name)] = named.items()
-    text = found.get("mode", VerifyMode.COMMIT)
-    try:
-        mode = VerifyMode(text)
-    except ValueError:
-        raise SyncSpecError(f"{field}.mode", f"{text!r} isn't one of {', '.join(VerifyMode)}") from None
-    return VerifySpec(kind, name, mode)
-
-
-_KEPT_IN = {"secretRef": "Secret", "configMapRef": "ConfigMap"}
-"""Where the keys may be whose signatures are trusted."""
-
-
 def _conflicts(spec: Manifest) -> ConflictPolicy:
     text = spec.get("conflicts", "Override")
     try:
         return ConflictPolicy(text.lower())
     except ValueError:
         raise SyncSpecError("spec.conflicts", f"{text!r} isn't one of Override, Yield, Fail") from None
-
-
-def _one_of(policy: type[_Policy], spec: Manifest, field: str, default: _Policy, above: str = "spec") -> _Policy:
-    text = spec.get(field, default)
-    try:
-        return policy(text)
-    except ValueError:
-        raise SyncSpecError(f"{above}.{field}", f"{text!r} isn't one of {', '.join(policy)}") from None
 
 
 def _depends_on(spec: Manifest, namespace: str) -> tuple[Dependency, ...]:
@@ -408,7 +277,7 @@ def _ignore_rule(entry: Manifest, field: str) -> IgnoreRule:
         rule = IgnoreRule.parse(entry["path"], manager=entry.get("manager", ""))
     except ValueError as error:
         raise SyncSpecError(f"{field}.path", str(error)) from None
-    of = _one_of(IgnoreFrom, entry, "from", IgnoreFrom.ALWAYS, field)
+    of = one_of(IgnoreFrom, entry, "from", IgnoreFrom.ALWAYS, field)
     if (target := entry.get("target")) is None:
         return replace(rule, of=of)
     try:

@@ -174,7 +174,8 @@ async def push(
     Raises:
         SourceError: the Sync follows no repository, or it can't be pushed to.
     """
-    if target.sync.git is None:
+    if target.sync.source is None:
         raise SourceError(SourceFault.UNREADABLE, "the Sync follows no repository, so there is nothing to push to")
-    commit = FilesCommit(target.sync.git.url, parent, branch, signed=target.sync.git.verify is not None)
+    git = target.sync.source.git
+    commit = FilesCommit(git.url, parent, branch, signed=git.verify is not None)
     return await asyncio.to_thread(commit.commit, files, message, session.cache_dir / "git")

@@ -10,7 +10,8 @@ from msgspec import Struct
 from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, Problem
 from kubectl_reconcile.core.resources.credential_scope import Address, CredentialScope, NoAddressError
-from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync import credentials
 from kubectl_reconcile.engine.sync import reconcile as passes
@@ -55,9 +56,9 @@ async def look(session: Session, manifest: Manifest) -> SourcePreview:
         ApiError: the server refuses, or doesn't answer.
     """
     sync = Sync.of(manifest)
-    if sync.git is None:
+    if sync.source is None:
         raise SyncSpecError("spec.source.git", "is required")
-    source = await source_of(session, sync, sync.git)
+    source = await source_of(session, sync, sync.source)
     found = await passes.read(session, Target(sync, source, reader=session.reader()))
     sha = found.revision.sha
     await require_verified(source, sha)
@@ -78,19 +79,20 @@ async def name_url(session: Session, manifest: Manifest) -> str:
         ApiError: the server refuses, or doesn't answer.
     """
     sync = Sync.of(manifest)
-    if sync.git is None or not sync.git.secret:
+    if sync.source is None or not sync.source.git.secret:
         return ""
-    secret = await credentials.secret_of(session, sync.namespace, sync.git.secret)
+    git = sync.source.git
+    secret = await credentials.secret_of(session, sync.namespace, git.secret)
     if credentials.scope_of(secret) != CredentialScope():
         return ""
     try:
-        address = Address.of(sync.git.url)
+        address = Address.of(git.url)
     except NoAddressError:
         return ""
     if address.scheme == "http":
         return ""
     metadata = {"resourceVersion": secret["metadata"]["resourceVersion"], "annotations": {URLS: str(address)}}
-    path = credentials.secret_path(sync.namespace, sync.git.secret)
+    path = credentials.secret_path(sync.namespace, git.secret)
     await session.client.patch(path, {"metadata": metadata}, manager="kubectl-reconcile-cli")
     return str(address)
 

@@ -81,7 +81,9 @@ class Deletion(Struct, frozen=True):
     @property
     def by_daemon(self) -> bool:
         """Whether a daemon deletes what goes."""
-        return self.prunes and bool(self.goes or self.unlisted) and (self.sync.git is not None or _is_held(self.live))
+        return (
+            self.prunes and bool(self.goes or self.unlisted) and (self.sync.source is not None or _is_held(self.live))
+        )
 
 
 async def foresee(session: Session, live: Manifest, *, orphan: bool) -> Deletion:

@@ -28,7 +28,8 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError, NotFound
 from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
 from kubectl_reconcile.core.planning.rights.rules import Right
-from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.api.access_reviews import may
 from kubectl_reconcile.engine.commands.install import crds
@@ -387,11 +388,11 @@ async def _source(session: Session, live: Manifest) -> Finding:
     subject = f"{metadata['namespace']}/{metadata['name']}"
     try:
         sync = Sync.of(live)
-        if sync.git is None:
+        if sync.source is None:
             return Finding(Grade.OK, subject, "is applied by hand")
-        if not may_read(session, sync.git.url):
+        if not may_read(session, sync.source.git.url):
             return _state(subject, live, "its repository is on the daemon's machine")
-        source = await source_of(session, sync, sync.git)
+        source = await source_of(session, sync, sync.source)
         sha = await asyncio.to_thread(source.remote_sha)
         check_keys(source)
     except SyncSpecError as error:

@@ -138,7 +138,7 @@ async def _told(session: Session, live: Manifest, query: IgnoreRule | None, file
     seen = _Seen(live, await _schema(session, live), query, member, parent)
     if files is not None:
         return await _by_files(session, seen, files)
-    if parent is None or Sync.of(parent).git is None:
+    if parent is None or Sync.of(parent).source is None:
         return seen.by_owners(seen.unread)
     try:
         target = await targets.sync_target(session, *_name_of(parent))
@@ -179,7 +179,7 @@ class _Seen(Struct, frozen=True):
             return ""
         if sync is None:
             return "its Sync would tell"
-        if sync.git is not None:
+        if sync.source is not None:
             return "Git can't be read"
         return f"Sync {sync.namespace}/{sync.name} is applied by hand, so explain needs its files (-f FOLDER)"
 
@@ -210,7 +210,7 @@ def _name_of(sync: Manifest) -> tuple[str, str]:
 
 def _takes_secrets(sync: Sync | None) -> bool:
     """Tell whether variables of a Sync have values of Secrets."""
-    holders = sync.git.substitute.holders if sync is not None and sync.git is not None else ()
+    holders = sync.source.substitute.holders if sync is not None and sync.source is not None else ()
     return any(holder is Holder.SECRET for holder, _ in holders)
 
 

@@ -16,7 +16,9 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import Manifest, map_at, maps_in
 from kubectl_reconcile.core.resources import history
-from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.source import SourceSpec
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
@@ -67,10 +69,10 @@ async def with_commits(session: Session, live: Manifest, entries: list[HistoryEn
         ApiError: the server refuses, or doesn't answer.
     """
     sync = Sync.of(live)
-    if sync.git is None:
+    if sync.source is None:
         return entries, ""
     try:
-        source = await source_of(session, sync, sync.git)
+        source = await source_of(session, sync, sync.source)
         commits, why = await in_thread(_commits, source, [entry.revision for entry in entries])
     except SourceError as error:
         return entries, str(error)
@@ -102,9 +104,9 @@ class EarlierState(Struct, frozen=True):
             SourceError: what the Sync said of its chart then isn't known any more.
             SyncSpecError: the Sync follows nothing.
         """
-        _, git = _followed(live)
+        _, spec = _followed(live)
         revision = str(row["revision"])
-        if not history.is_of_other_settings(row, git.helm.told()):
+        if not history.is_of_other_settings(row, spec.told()):
             return cls(revision)
         if "helm" in row:
             return cls(revision, row["helm"])
@@ -129,12 +131,12 @@ async def resolve(session: Session, live: Manifest, text: str) -> EarlierState:
         SyncSpecError: the Sync follows nothing.
         ApiError: the server refuses, or doesn't answer.
     """
-    sync, git = _followed(live)
+    sync, spec = _followed(live)
     if not text:
         return EarlierState.of(_previous(live), live)
     if row := _row_called(live, text):
         return EarlierState.of(row, live)
-    source = await source_of(session, sync, git)
+    source = await source_of(session, sync, spec)
     if found := await in_thread(_found, source, text):
         return EarlierState(found)
     named = GitSource(
@@ -197,8 +199,8 @@ async def target_at(session: Session, live: Manifest, state: EarlierState) -> Ta
     source = {**spec["source"], "git": {**spec["source"]["git"], **ref}}
     if state.helm is not None:
         source["helm"] = state.helm
-    sync, git = _followed({**live, "spec": {**spec, "source": source}})
-    return await target_of(session, sync, await source_of(session, sync, git), live)
+    sync, pinned = _followed({**live, "spec": {**spec, "source": source}})
+    return await target_of(session, sync, await source_of(session, sync, pinned), live)
 
 
 async def restore(session: Session, live: Manifest, state: EarlierState) -> tuple[str, str]:
@@ -208,7 +210,7 @@ async def restore(session: Session, live: Manifest, state: EarlierState) -> tupl
         SourceError: it follows no branch, or the repository can't be read or pushed to.
         SyncSpecError: the Sync follows nothing.
     """
-    sync, git = _followed(live)
+    sync, spec = _followed(live)
     sha = state.revision
     if state.helm is not None:
         message = f"{sync.name} said something else of its chart then (spec.source.helm), which no commit to its repository changes"
@@ -219,12 +221,12 @@ async def restore(session: Session, live: Manifest, state: EarlierState) -> tupl
     if ref.get("tag") or ref.get("commit"):
         message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't change"
         raise SourceError(SourceFault.REFUSED, message, "roll back without --commit, or have the Sync follow a branch")
-    work = RestoreCommit(git.url, ref.get("branch", ""), git.path, sha, signed=git.verify is not None)
-    return await in_thread(work.commit, _message(sync, git, sha), session.cache_dir / "git")
+    work = RestoreCommit(spec.git.url, ref.get("branch", ""), spec.path, sha, signed=spec.git.verify is not None)
+    return await in_thread(work.commit, _message(sync, spec.path, sha), session.cache_dir / "git")
 
 
-def _message(sync: Sync, git: GitSpec, sha: str) -> str:
-    path = "everything" if git.path in {"", "."} else git.path
+def _message(sync: Sync, followed: str, sha: str) -> str:
+    path = "everything" if followed in {"", "."} else followed
     return (
         f"Take {path} back to {sha[:7]}\n\n"
         f"Restores what commit {sha} held, for Sync {sync.namespace}/{sync.name}.\n"
@@ -232,8 +234,8 @@ def _message(sync: Sync, git: GitSpec, sha: str) -> str:
     )
 
 
-def _followed(live: Manifest) -> tuple[Sync, GitSpec]:
+def _followed(live: Manifest) -> tuple[Sync, SourceSpec]:
     sync = Sync.of(live)
-    if sync.git is None:
+    if sync.source is None:
         raise SyncSpecError("spec.source", f"Sync {sync.namespace}/{sync.name} follows no repository")
-    return sync, sync.git
+    return sync, sync.source

@@ -202,7 +202,7 @@ class RenderedEditor(Struct):
             return
         named = [ValuesFile(path, self._held(path)) for path in reversed(release.values_files(release.folder(folder)))]
         defaults = posixpath.join(folder, _DEFAULTS)
-        own = [] if release.spec.chart else [ValuesFile(defaults, self._held(defaults), is_default=True)]
+        own = [] if release.chart else [ValuesFile(defaults, self._held(defaults), is_default=True)]
         yield from proposals([*named, *own], now, edit.value)
 
     def _held(self, path: str) -> bytes:

@@ -29,7 +29,8 @@ from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of, map_at
 from kubectl_reconcile.core.planning.kinds import CLAIM
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, is_marked_by_us, may_be_member
-from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.sync.session import Session
 

@@ -38,8 +38,9 @@ from kubectl_reconcile.core.planning.inputs import Inputs, Lookups
 from kubectl_reconcile.core.planning.plan import Plan, set_id_of
 from kubectl_reconcile.core.planning.snapshot import Snapshot, Stored, members_in
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, has_lost_its_writer, is_marked_by_us
+from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
-from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import DeletionPolicy, Sync
 from kubectl_reconcile.core.retry import DELETION, PASS
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.daemon.context import DaemonContext

@@ -20,7 +20,9 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.daemon.webhook_signature import HeardWords, Word, concerns
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
-from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.source import GitSpec
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.daemon.push_server import HookAnswer, HookRequest
 from kubectl_reconcile.engine.sync.credentials import secret_path
 from kubectl_reconcile.engine.telemetry.logs import event
@@ -70,7 +72,7 @@ class PushReceiver(Struct):
             return HookAnswer(413, f"more than {LARGEST} bytes")
         ref = ObjectRef(SYNC.group, SYNC.kind, place[2], place[3])
         sync = self._followed(ref)
-        git = sync.git if sync else None
+        git = sync.source.git if sync and sync.source else None
         secret = await self._secret(sync, git.webhook_secret) if sync and git and git.webhook_secret else ""
         word = Word(request.headers, secret)
         if git is None or not word.may_be_genuine:

@@ -25,8 +25,9 @@ from kubectl_reconcile.core.daemon.priority import DEBOUNCE_S, Priority
 from kubectl_reconcile.core.daemon.watch_events import is_asked
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.resources.applyset import Contents
+from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.status import ConditionReason
-from kubectl_reconcile.core.resources.sync import SYNC, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
 from kubectl_reconcile.engine.daemon.finalization import Finalization
@@ -221,7 +222,7 @@ class SyncController:
             self.health.forget(ref)
             await self._finalization.run(sync, manifest)
             return
-        if sync.git is None:
+        if sync.source is None:
             self.notify(ref, on.Forgotten())
             self.health.forget(ref)
             return
@@ -249,7 +250,7 @@ class SyncController:
     async def _take_answer(self, ref: ObjectRef, followed: FollowedSync, sync: Sync) -> None:
         """Take in what the source has said meanwhile, if it is still the one that is followed."""
         answer, followed.answer = followed.answer, None
-        if answer is None or answer.git != sync.git or not followed.state.source.is_reading:
+        if answer is None or answer.source != sync.source or not followed.state.source.is_reading:
             return
         followed.reading, followed.newest = None, answer.newest or followed.newest
         followed.earlier = answer.earlier or followed.earlier

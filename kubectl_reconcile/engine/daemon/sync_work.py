@@ -27,9 +27,11 @@ from kubectl_reconcile.core.planning.plan import Contentions, Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES
 from kubectl_reconcile.core.resources.applyset import Contents
+from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.history import with_put_back
+from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.status import ConditionReason, Report, passed_before, reconciling, tells_more
-from kubectl_reconcile.core.resources.sync import GitSpec, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.core.retry import PASS
 from kubectl_reconcile.engine.api.sync_requests import now_text
@@ -130,7 +132,7 @@ class SyncWork(Struct, frozen=True):
         sync = followed.state.sync
         if sync is None or now_s < followed.state.source.due_s:
             return False
-        holders = sync.git.substitute.holders if sync.git else ()
+        holders = sync.source.substitute.holders if sync.source else ()
         return news.is_ref_current(followed, sync, now_s) and (
             not holders or self.context.view.variables.is_current(sync)
         )
@@ -141,14 +143,14 @@ class SyncWork(Struct, frozen=True):
         """Have the source checked for new commits, opened again with the credentials of now where that is asked for."""
         sync = followed.state.sync
         followed.end_reading()
-        if sync is None or sync.git is None:
+        if sync is None or sync.source is None:
             return on.Forgotten()
-        if self.context.session.sources.requires_verify and sync.git.verify is None:
+        if self.context.session.sources.requires_verify and sync.source.git.verify is None:
             refused = not_asked()
             return on.SourceFailed(refused.refusal, verification=refused)
         try:
             if asked.opened or followed.target is None:
-                followed.target = await self._opened(ref, followed, sync, sync.git)
+                followed.target = await self._opened(ref, followed, sync, sync.source)
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
             followed.target.reader.chart = await chart_of(self.context.session_of(sync), sync)
@@ -162,7 +164,7 @@ class SyncWork(Struct, frozen=True):
         if (server := followed.target.source.followed) is not None:
             server.since_s = asked.since_s
         followed.reading = asyncio.create_task(
-            self._read(ref, followed, sync, followed.target, is_urgent=is_urgent), name=f"reading {ref}"
+            self._read(followed, sync, sync.source, followed.target, is_urgent=is_urgent), name=f"reading {ref}"
         )
         return None
 
@@ -178,10 +180,10 @@ class SyncWork(Struct, frozen=True):
             watch.follow(sync, target.values, lambda: self.changed(ref))
 
     async def _read(
-        self, ref: ObjectRef, followed: FollowedSync, sync: Sync, target: Target, *, is_urgent: bool
+        self, followed: FollowedSync, sync: Sync, source: SourceSpec, target: Target, *, is_urgent: bool
     ) -> None:
-        """Ask the source when it is its turn, and have what it says taken in by the next turn of the Sync."""
-        git, before = sync.git or GitSpec(url=""), news.tip_of(target)
+        """Ask a *source* when it is its turn, and have what it says taken in by the next turn of the Sync."""
+        ref, before = sync.ref, news.tip_of(target)
         applied, passed = _revisions(self.context.live(ref), sync)
         earlier = passed if sync.depends_on and followed.desired is None else ""
         readers = [target.reader, self.context.session.reader()] if earlier else [target.reader]
@@ -189,7 +191,7 @@ class SyncWork(Struct, frozen=True):
         def read() -> Awaitable[tuple[Desired, Desired | None]]:
             return self.lanes.run(
                 lambda: self._read_both(target, applied, earlier, readers[-1]),
-                who=ref, url=git.url, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
+                who=ref, url=source.git.url, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
             )  # fmt: skip
 
         try:
@@ -205,19 +207,19 @@ class SyncWork(Struct, frozen=True):
                     partial(news.holds_the_same, target.source, newest, passed), otherwise=False
                 )
                 followed.same = same if is_same else ("", "")
-            answer = SourceAnswer(git, on.SourceRead(is_news, found, passed_now), newest if is_news else None, kept)
+            answer = SourceAnswer(source, on.SourceRead(is_news, found, passed_now), newest if is_news else None, kept)
         except UnverifiedError as error:
             refused = error.verification
-            answer = SourceAnswer(git, on.SourceFailed(refused.refusal, verification=refused))
+            answer = SourceAnswer(source, on.SourceFailed(refused.refusal, verification=refused))
         except SourceError as error:
-            answer = SourceAnswer(git, on.SourceFailed(str(error)))
+            answer = SourceAnswer(source, on.SourceFailed(str(error)))
         except ApiError as error:
-            answer = SourceAnswer(git, on.SourceFailed(str(error), ConditionReason.CLUSTER))
+            answer = SourceAnswer(source, on.SourceFailed(str(error), ConditionReason.CLUSTER))
         except Exception as error:  # noqa: BLE001 - one poison repository must not stop the others
             event(
                 log, logging.ERROR, "source crashed", sync=ref, error=f"{type(error).__name__}: {error}", exc_info=True
             )
-            answer = SourceAnswer(git, on.SourceFailed(f"{type(error).__name__}: {error}", ConditionReason.CRASHED))
+            answer = SourceAnswer(source, on.SourceFailed(f"{type(error).__name__}: {error}", ConditionReason.CRASHED))
         followed.answer = answer
         asks = followed.state.source.is_awaited
         self.context.queue.add(ref, Priority.ASKED if asks else Priority.PUSH)
@@ -231,11 +233,11 @@ class SyncWork(Struct, frozen=True):
             return newest, None
         return newest, read_at(target, earlier, beside)
 
-    async def _opened(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, git: GitSpec) -> Target:
+    async def _opened(self, ref: ObjectRef, followed: FollowedSync, sync: Sync, spec: SourceSpec) -> Target:
         """Return the target with its source opened; one that was never read is recreated, with all that hangs on it."""
         keeps = Verification.recorded(self.context.live(ref))
-        source = await source_of(self.context.session_of(sync), sync, git, keeps=keeps)
-        if (folder := local_folder(git.url)) is not None:
+        source = await source_of(self.context.session_of(sync), sync, spec, keeps=keeps)
+        if (folder := local_folder(spec.git.url)) is not None:
             self.context.files.watch(folder, ref, lambda: self.changed(ref))
         if followed.target is not None and followed.state.source.is_read:
             if source.verified is not None:
@@ -330,8 +332,8 @@ class SyncWork(Struct, frozen=True):
         followed.state, instructions = step(followed.state, on.SourceDue(), time.monotonic())
         for instruction in instructions:
             result = await self.carry_out(ref, followed, instruction)
-            if isinstance(result, on.SourceFailed) and followed.state.sync and followed.state.sync.git:
-                followed.answer = SourceAnswer(followed.state.sync.git, result)  # for the next turn
+            if isinstance(result, on.SourceFailed) and followed.state.sync and followed.state.sync.source:
+                followed.answer = SourceAnswer(followed.state.sync.source, result)  # for the next turn
 
     def _is_superseded(self, ref: ObjectRef, followed: FollowedSync, sync: Sync) -> bool:
         """Tell whether something else is asked for than what a pass of *sync* is about."""

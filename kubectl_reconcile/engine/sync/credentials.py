@@ -17,7 +17,8 @@ from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, annotations_of
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
-from kubectl_reconcile.core.resources.sync import GitSpec, Sync
+from kubectl_reconcile.core.resources.source import GitSpec
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.charts import repository as chart_repository
 from kubectl_reconcile.source.charts.repository import ChartAccess, PinnedChart
@@ -64,7 +65,7 @@ async def chart_of(session: Session, sync: Sync) -> PinnedChart | None:
         SourceError: the URL or the Secret can't be used, or the Secret isn't for that URL.
         ApiError: the server refuses, or doesn't answer.
     """
-    pin = sync.git.helm.chart if sync.git else None
+    pin = sync.source.chart if sync.source else None
     if pin is None:
         return None
     credentials = Credentials()

@@ -251,10 +251,10 @@ class ManifestReader(Struct):
 
     def _render(self, overlay: str, tree: Tree, release: Release | None, *, again: bool = False) -> Rendering:
         """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree."""
-        if release is None or release.spec.chart is None:
+        if release is None or release.chart is None:
             return self.renderer.render(overlay, tree, self.limits, release, again=again)
-        if self.chart is None or self.chart.pin != release.spec.chart:
-            raise SourceError(SourceFault.REFUSED, f"{release.spec.chart} can't be fetched here")
+        if self.chart is None or self.chart.pin != release.chart:
+            raise SourceError(SourceFault.REFUSED, f"{release.chart} can't be fetched here")
         at = release.folder(overlay)
         return self.renderer.render(at, TreeWithChart(tree, self.chart.files(), at), self.limits, release, again=again)
 

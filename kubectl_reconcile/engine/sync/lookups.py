@@ -51,7 +51,7 @@ class Behalf(Struct, frozen=True):
     @classmethod
     def of(cls, session: Session, sync: Sync, parent: Manifest | None) -> Behalf | None:
         """Return on whose behalf a session looks at what a live Sync follows; None where it is the account itself, or applies by hand."""
-        if parent is None or sync.git is None or session.client.user == sync.account:
+        if parent is None or sync.source is None or session.client.user == sync.account:
             return None
         return cls(sync, tuple(map(str, map_at(parent, "status").get("warnings") or ())))
 

@@ -17,7 +17,8 @@ from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.snapshot import Objects
-from kubectl_reconcile.core.resources.sync import Render, Sync
+from kubectl_reconcile.core.resources.source import Render
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.sync.desired import ManifestReader

@@ -78,7 +78,9 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
     report = report if made.partial else replace(report, digest=target.digest)
-    report = replace(report, verification=verification_of(target.source), helm=sync.git.helm.told() if sync.git else {})
+    report = replace(
+        report, verification=verification_of(target.source), helm=sync.source.told() if sync.source else {}
+    )
     if target.commit is not None and target.commit.sha == report.revision:
         report = replace(report, author=target.commit.author, subject=target.commit.subject)
     target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}

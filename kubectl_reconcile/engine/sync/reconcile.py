@@ -416,7 +416,7 @@ def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Input
 
 
 def _helm(target: Target) -> Manifest:
-    return target.sync.git.helm.told() if target.sync.git else {}
+    return target.sync.source.told() if target.sync.source else {}
 
 
 def _manifests_at(

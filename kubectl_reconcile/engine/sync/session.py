@@ -26,7 +26,7 @@ from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, account_
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.rendering.charts import Release
-from kubectl_reconcile.core.resources.helm import HelmSpec
+from kubectl_reconcile.core.resources.helm import NO_HELM
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
@@ -115,9 +115,9 @@ class Session(Struct):
 
     def release_of(self, sync: Sync) -> Release:
         """Return what a chart of a Sync is rendered with on this cluster, as it is now."""
-        spec = sync.git.helm if sync.git else HelmSpec()
+        helm, chart = (sync.source.helm, sync.source.chart) if sync.source else (NO_HELM, None)
         known = self.discovery
-        return Release(sync.name, sync.default_namespace, spec, known.version, known.api_versions)
+        return Release(sync.name, sync.default_namespace, helm, known.version, known.api_versions, chart=chart)
 
     @classmethod
     @asynccontextmanager

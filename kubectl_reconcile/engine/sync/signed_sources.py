@@ -9,7 +9,8 @@ import shutil
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity
 from kubectl_reconcile.core.resources.signatures import SignatureFormat
-from kubectl_reconcile.core.resources.sync import GitSpec, Sync
+from kubectl_reconcile.core.resources.source import SourceSpec
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
 from kubectl_reconcile.engine.sync.session import Session
@@ -24,19 +25,19 @@ _PLURALS = {"Secret": "secrets", "ConfigMap": "configmaps"}
 
 
 async def trusting(
-    session: Session, sync: Sync, git: GitSpec, source: GitSource, *, keeps: Verification | None = None
+    session: Session, sync: Sync, spec: SourceSpec, source: GitSource, *, keeps: Verification | None = None
 ) -> GitSource:
     """Return *source* as one of which only what is signed as the Sync asks may be applied.
 
     Raises:
         ApiError: the server doesn't answer.
     """
-    if git.verify is None:
+    if spec.git.verify is None:
         return source
     verified = VerifiedSource(
         source.repository, source.ref, source.path, cache_dir=session.cache_dir / "git", limits=session.sources.limits,
         guarded=session.sources.guarded,
-        spec=git.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps, render=git.render,
+        spec=spec.git.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps, render=spec.render,
     )  # fmt: skip
     await read_keys(session, sync, verified)
     return verified
@@ -48,8 +49,8 @@ async def read_keys(session: Session, sync: Sync, source: Source) -> None:
     Raises:
         ApiError: the server doesn't answer.
     """
-    if source.verified is not None and sync.git is not None and sync.git.verify is not None:
-        source.verified.keys = await keys_of(session, sync.namespace, sync.git.verify)
+    if source.verified is not None and sync.source is not None and sync.source.git.verify is not None:
+        source.verified.keys = await keys_of(session, sync.namespace, sync.source.git.verify)
 
 
 async def require_verified(source: Source, sha: str) -> None:

@@ -18,7 +18,9 @@ from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden,
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.redaction import without_credentials
-from kubectl_reconcile.core.resources.sync import SYNC, GitSpec, Render, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.source import Render, SourceSpec
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
@@ -153,8 +155,8 @@ async def sync_target(session: Session, name: str, namespace: str) -> Target:
         SourceError: its repository can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
-    live, sync, git = await _following(session, name, namespace)
-    source = await source_of(session, sync, git)
+    live, sync, spec = await _following(session, name, namespace)
+    source = await source_of(session, sync, spec)
     return await target_of(session, sync, source, live)
 
 
@@ -170,15 +172,15 @@ async def target_of(session: Session, sync: Sync, source: Source, live: Manifest
     return target
 
 
-async def _following(session: Session, name: str, namespace: str) -> tuple[Manifest, Sync, GitSpec]:
+async def _following(session: Session, name: str, namespace: str) -> tuple[Manifest, Sync, SourceSpec]:
     """Return a live Sync, what it says, and what it follows."""
     live = await live_sync(session, name, namespace)
     sync = Sync.of(live)
-    if sync.git is None:
+    if sync.source is None:
         raise SyncSpecError(
             "spec.source", f"Sync {namespace}/{name} has no source; name what to apply: -f PATH --name {name}"
         )
-    return live, sync, sync.git
+    return live, sync, sync.source
 
 
 async def target_of_manifest(session: Session, manifest: Manifest) -> Target | None:
@@ -190,9 +192,9 @@ async def target_of_manifest(session: Session, manifest: Manifest) -> Target | N
         ApiError: the server refuses, or doesn't answer.
     """
     sync = Sync.of(manifest)
-    if sync.git is None:
+    if sync.source is None:
         return None
-    source = await source_of(session, sync, sync.git)
+    source = await source_of(session, sync, sync.source)
     target = Target(sync, source, reader=session.reader(), values=await values_of(session, sync))
     target.reader.chart = await chart_of(session, sync)
     with suppress(NotFound, Forbidden):
@@ -218,10 +220,10 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
     Raises:
         NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``.
     """
-    live, sync, git = await _following(session, name, namespace)
-    followed = await source_of(session, sync, git)
-    source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), git.path, git.render)
-    return await target_of(session, sync, await trusting(session, sync, git, source), live)
+    live, sync, spec = await _following(session, name, namespace)
+    followed = await source_of(session, sync, spec)
+    source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), spec.path, spec.render)
+    return await target_of(session, sync, await trusting(session, sync, spec, source), live)
 
 
 async def working_tree_target(session: Session, name: str, namespace: str, folder: Path) -> Target:
@@ -231,9 +233,9 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
         NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``; what it follows may be a
             path of another machine, though.
     """
-    live, sync, git = await _following(session, name, namespace)
-    files = WorktreeSource(folder, git.path, limits=session.sources.limits, render=git.render)
-    source = Checkout(files, await source_of(session, sync, git)) if may_read(session, git.url) else files
+    live, sync, spec = await _following(session, name, namespace)
+    files = WorktreeSource(folder, spec.path, limits=session.sources.limits, render=spec.render)
+    source = Checkout(files, await source_of(session, sync, spec)) if may_read(session, spec.git.url) else files
     return await target_of(session, sync, source, live)
 
 
@@ -344,7 +346,7 @@ async def ensure_parent(session: Session, target: Target) -> Target:
     return target
 
 
-async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verification | None = None) -> GitSource:
+async def source_of(session: Session, sync: Sync, spec: SourceSpec, *, keeps: Verification | None = None) -> GitSource:
     """Return the source that a Sync follows, with the credentials of its Secret, if that is for it, and the keys that it trusts.
 
     Of one that asks for signatures, what *keeps* records stays in force while newer commits aren't verified; without that the
@@ -354,6 +356,7 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
         SourceError: the Secret or the URL can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
+    git = spec.git
     if local_folder(git.url) is None and not session.sources.urls.allows(git.url):
         raise SourceError(
             SourceFault.REFUSED,
@@ -369,7 +372,9 @@ async def source_of(session: Session, sync: Sync, git: GitSpec, *, keeps: Verifi
         )
     repository = await repository_of(session, sync, git)
     repository = replace(repository, stays=bool(session.sources.urls.addresses), may=session.sources.urls)
-    return await trusting(session, sync, git, _git_source(session, repository, ref, git.path, git.render), keeps=keeps)
+    return await trusting(
+        session, sync, spec, _git_source(session, repository, ref, spec.path, spec.render), keeps=keeps
+    )
 
 
 def _git_source(

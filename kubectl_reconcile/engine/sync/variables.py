@@ -31,7 +31,7 @@ async def values_of(session: Session, sync: Sync) -> Values:
     Raises:
         ApiError: the server doesn't answer.
     """
-    spec = sync.git.substitute if sync.git else None
+    spec = sync.source.substitute if sync.source else None
     if spec is None or not spec.variables:
         return NO_VALUES
     holders = spec.holders

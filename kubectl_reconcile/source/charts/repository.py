@@ -29,7 +29,7 @@ from msgspec import Struct, field
 from msgspec.structs import astuple
 
 from kubectl_reconcile.core.manifests import yaml_reader
-from kubectl_reconcile.core.resources.helm import ChartPin
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy
 from kubectl_reconcile.source.charts.archive import Archive, unpacked
 from kubectl_reconcile.source.destination import Destination, UnresolvedError
@@ -54,7 +54,7 @@ _PIECE: Final = 64 * 1024
 class ChartAccess(Struct, frozen=True):
     """What is pinned, with which *credentials* it is asked for, and from where it *may* come; archives are kept below *folder*."""
 
-    pin: ChartPin
+    pin: ChartSpec
     folder: Path
     limits: GitLimits
     credentials: Credentials = field(default_factory=Credentials)

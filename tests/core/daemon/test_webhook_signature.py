@@ -9,7 +9,7 @@ import json
 import pytest
 
 from kubectl_reconcile.core.daemon.webhook_signature import HeardWords, Word, concerns, is_genuine
-from kubectl_reconcile.core.resources.sync import GitSpec
+from kubectl_reconcile.core.resources.source import GitSpec
 
 BODY = b'{"ref": "refs/heads/main"}'
 SECRET = "s3cret"

@@ -12,7 +12,8 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.planner import build_removal
 from kubectl_reconcile.core.planning.prune import holders_of, parted, without_rights
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents, applyset_id, member
-from kubectl_reconcile.core.resources.sync import DeleteLimit, GitSpec, Sync
+from kubectl_reconcile.core.resources.source import GitSpec, SourceSpec
+from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
 from tests.core.planning.shop import KINDS, built_in, cache, inputs_of, live, plan
 
 
@@ -112,6 +113,7 @@ def asking(name):
 
 
 STAYS = config("stays")
+FOLLOWED = SourceSpec(GitSpec("https://git.example.com/shop"))
 SHOP_SYNC = {"name": "shop", "namespace": "shop"}
 
 
@@ -478,8 +480,8 @@ def test_of_a_sync_that_does_not_say_where_its_members_are_it_is_a_warning():
 def test_what_a_person_may_not_see_of_what_an_account_applies_is_a_warning():
     denied = Unseen('configmaps is forbidden: User "jane" cannot list resource (403 Forbidden)', is_refused=True)
     recorded = Contents(frozenset({CONFIG_MAPS}), frozenset({"shop", "ops"}))
-    for git, is_error in ((GitSpec(url="https://git.example.com/shop"), False), (None, True)):
-        sync = Sync(name="shop", namespace="shop", git=git)
+    for source, is_error in ((FOLLOWED, False), (None, True)):
+        sync = Sync(name="shop", namespace="shop", source=source)
         made = plan([STAYS], [live(STAYS)], sync=sync, unseen={(CONFIG_MAPS, "ops"): denied}, recorded=recorded)
         assert [(each.is_error, each.hint) for each in made.problems] == [(is_error, "")]
 
@@ -488,7 +490,7 @@ def test_what_a_reason_merely_quotes_says_nothing_of_who_may_not_look():
     """A server that converts a kind may answer what it likes."""
     quoted = Unseen("conversion webhook failed: ServiceAccount x (403 Forbidden)")
     recorded = Contents(frozenset({CONFIG_MAPS}), frozenset({"shop", "ops"}))
-    sync = Sync(name="shop", namespace="shop", git=GitSpec(url="https://git.example.com/shop"))
+    sync = Sync(name="shop", namespace="shop", source=FOLLOWED)
     (told,) = plan([STAYS], [live(STAYS)], sync=sync, unseen={(CONFIG_MAPS, "ops"): quoted}, recorded=recorded).problems
     assert (told.is_error, told.hint) == (True, "")
 

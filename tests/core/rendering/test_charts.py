@@ -14,8 +14,9 @@ from kubectl_reconcile.core.rendering.charts import (
 )
 from kubectl_reconcile.core.rendering.rendered import listing, still_holds
 from kubectl_reconcile.core.rendering.ways import undecided, way
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.helm import HelmSpec, HelmSpecError
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 
 SECRET = "hunter2-hunter2"
 
@@ -69,6 +70,7 @@ DIFFERENT = {
     "a file": Release("a", "n", HelmSpec.of({"valuesFiles": ["x"]})),
     "Kubernetes": Release("a", "n", kube_version="v1.34.0"),
     "its kinds": Release("a", "n", api_versions=("v1",)),
+    "a chart of a repository": Release("a", "n", chart=ChartSpec("https://charts.example.com", "web", "1.2.3")),
 }
 
 

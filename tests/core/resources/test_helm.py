@@ -1,68 +1,15 @@
-"""What a Sync says of its chart: which chart, and what it is rendered with."""
+"""What a Sync says of how its chart is rendered."""
 
 import pytest
 
-from kubectl_reconcile.core.resources.helm import ChartPin, HelmSpec, HelmSpecError, LookupPolicy, Unstable
-
-DIGEST = f"sha256:{'0a' * 32}"
-CHART = {"repository": "https://charts.example.com/stable/", "name": "web", "version": "1.2.3"}
-
-# -- the chart ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_chart_of_a_repository_is_one_version_by_its_digest():
-    pin = ChartPin.of({**CHART, "digest": DIGEST, "secretRef": {"name": "charts"}})
-    assert pin == ChartPin("https://charts.example.com/stable", "web", "1.2.3", DIGEST, "charts")
-    assert (pin.file, str(pin)) == ("web-1.2.3.tgz", "chart web 1.2.3 of https://charts.example.com/stable")
-
-
-@pytest.mark.parametrize("more", [{}, {"digest": "", "secretRef": None}, {"secretRef": {}}], ids=str)
-def test_a_chart_may_be_without_a_digest_and_without_credentials(more):
-    assert ChartPin.of({**CHART, **more}) == ChartPin("https://charts.example.com/stable", "web", "1.2.3", "", "")
-
-
-REPOSITORY = "isn't the URL of a Helm repository, such as https://charts.example.com"
-NAME = "isn't a name of a chart: lower-case letters, digits, - and ."
-VERSION = "isn't an exact version, such as 1.2.3"
-NO_DIGEST = "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz"
-REFUSED = {
-    "no repository": ({"repository": None}, "chart.repository", "is required"),
-    "an empty name": ({"name": ""}, "chart.name", "is required"),
-    "no version": ({"version": None}, "chart.version", "is required"),
-    "a registry": ({"repository": "oci://charts.example.com"}, "chart.repository", f"'oci://charts.example.com' {REPOSITORY}"),
-    "a password in the URL": ({"repository": "https://a:b@c.de"}, "chart.repository", f"'https://a:b@c.de' {REPOSITORY}"),
-    "a path as a name": ({"name": "../web"}, "chart.name", f"'../web' {NAME}"),
-    "a name that is no text": ({"name": ["web"]}, "chart.name", f"\"['web']\" {NAME}"),
-    "a long name, which isn't told in full": ({"name": "w" * 254}, "chart.name", f"'{'w' * 80}' {NAME}"),
-    "a range of versions": ({"version": "^1.2.0"}, "chart.version", f"'^1.2.0' {VERSION}"),
-    "a version that is longer than a path": ({"version": "1.2.3-" + "a" * 1019}, "chart.version", f"'1.2.3-{'a' * 74}' {VERSION}"),
-    "a digest of another kind": ({"digest": "md5:00"}, "chart.digest", NO_DIGEST),
-    "a digest that is too short": ({"digest": DIGEST[:-1]}, "chart.digest", NO_DIGEST),
-    "a digest that is no text": ({"digest": 1}, "chart.digest", NO_DIGEST),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("more", "field", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_chart_is_refused_by_its_field(more, field, message):
-    with pytest.raises(HelmSpecError) as error:
-        ChartPin.of({**CHART, **more})
-    assert (error.value.field, error.value.message) == (field, message)
-
-
-def test_names_and_versions_may_be_as_long_as_a_path_allows():
-    assert ChartPin.of({**CHART, "name": "w" * 253}).name == "w" * 253
-    longest = "1.2.3-" + "a" * 1018
-    assert ChartPin.of({**CHART, "version": longest}).version == longest
-
-
-# -- what it is rendered with ------------------------------------------------------------------------------------------
+from kubectl_reconcile.core.resources.helm import HelmSpec, HelmSpecError, LookupPolicy, Unstable
 
 
 def test_all_fields_are_read_as_users_write_them():
     wire = {
         "releaseName": "web.1", "namespace": "shop", "valuesFiles": ["a/./b.yaml", "../c.yaml"], "ignoreMissingValuesFiles": True,
         "values": {"b": 1, "a": {"c": None}}, "skipCRDs": True, "kubeVersion": "v1.34.2", "apiVersions": ["v1", "apps/v1/Deployment"],
-        "chart": CHART, "unstable": "Render", "lookup": "Cluster",
+        "unstable": "Render", "lookup": "Cluster",
     }  # fmt: skip
     assert HelmSpec.of(wire) == HelmSpec(
         release_name="web.1",
@@ -73,7 +20,6 @@ def test_all_fields_are_read_as_users_write_them():
         skip_crds=True,
         kube_version="v1.34.2",
         api_versions=("v1", "apps/v1/Deployment"),
-        chart=ChartPin.of(CHART),
         unstable=Unstable.RENDER,
         lookup=LookupPolicy.CLUSTER,
     )
@@ -81,7 +27,7 @@ def test_all_fields_are_read_as_users_write_them():
 
 def test_what_isnt_said_has_its_default():
     assert HelmSpec.of({}) == HelmSpec()
-    assert HelmSpec.of({"chart": None, "values": None, "valuesFiles": None}) == HelmSpec()
+    assert HelmSpec.of({"values": None, "valuesFiles": None}) == HelmSpec()
 
 
 LONG = "a release: up to 53 lower-case letters, digits, hyphens and dots, a letter or digit at both ends"
@@ -143,9 +89,7 @@ def test_what_is_at_a_limit_is_within_it(wire):
 
 TOLD = {
     "nothing": {},
-    "a chart": {"chart": {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3", "digest": "sha256:" + "a" * 64}},
-    "a chart with credentials, and all else": {
-        "chart": {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3", "secretRef": {"name": "charts"}},
+    "all": {
         "releaseName": "shop", "namespace": "shop", "valuesFiles": ["a.yaml", "b.yaml"], "ignoreMissingValuesFiles": True,
         "values": {"size": 1, "deep": {"list": [1, None]}}, "skipCRDs": True, "kubeVersion": "1.34", "apiVersions": ["apps/v1"],
         "unstable": "Fail", "lookup": "Cluster",

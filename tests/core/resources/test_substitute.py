@@ -2,8 +2,9 @@
 
 import pytest
 
+from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.substitute import Holder, ValueSource, ValueType
-from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+from kubectl_reconcile.core.resources.sync import Sync
 
 
 def sync(*variables, **more):
@@ -17,7 +18,7 @@ def test_what_is_declared():
         {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "cluster"}}, "default": "x"},
         {"name": "C", "valueFrom": {"secretKeyRef": {"name": "cluster", "key": "c.d"}}},
         alsoIn=["ConfigMap"],
-    ).git.substitute
+    ).source.substitute
     assert [(each.name, each.type, each.value, each.default) for each in spec.variables] == [
         ("A", ValueType.INTEGER, "", None), ("B", ValueType.STRING, None, "x"), ("C", ValueType.STRING, None, None),
     ]  # fmt: skip
@@ -26,7 +27,7 @@ def test_what_is_declared():
     ]  # fmt: skip
     assert spec.holders == ((Holder.CONFIG_MAP, "cluster"), (Holder.SECRET, "cluster"))
     assert spec.also_in == {"ConfigMap"}
-    assert sync().git.substitute.variables == ()
+    assert sync().source.substitute.variables == ()
 
 
 REFUSED = {
@@ -111,6 +112,6 @@ def test_what_is_wrong_with_several_is_said_in_whole():
 
 
 def test_what_is_at_a_limit_is_read():
-    many = sync(*({"name": f"A{number}", "value": "é" * 16_384} for number in range(100))).git.substitute
+    many = sync(*({"name": f"A{number}", "value": "é" * 16_384} for number in range(100))).source.substitute
     assert len(many.variables) == 100
-    assert sync({"name": "a" * 63, "value": ""}).git.substitute.variables[0].value == ""
+    assert sync({"name": "a" * 63, "value": ""}).source.substitute.variables[0].value == ""

@@ -3,18 +3,10 @@
 import pytest
 
 from kubectl_reconcile.core.objects import FIELD_MANAGER, FieldPath, ObjectRef
+from kubectl_reconcile.core.resources.fields import SyncSpecError, duration_s
 from kubectl_reconcile.core.resources.helm import NO_HELM
-from kubectl_reconcile.core.resources.sync import (
-    DeleteLimit,
-    DeletionPolicy,
-    Dependency,
-    DriftPolicy,
-    GitSpec,
-    Render,
-    Sync,
-    SyncSpecError,
-    duration_s,
-)
+from kubectl_reconcile.core.resources.source import GitSpec, Render, SourceSpec
+from kubectl_reconcile.core.resources.sync import DeleteLimit, DeletionPolicy, Dependency, DriftPolicy, Sync
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS
 from kubectl_reconcile.core.ssa.ignore import IgnoreFrom
@@ -29,7 +21,11 @@ def sync(_annotations=None, **spec):
 
 
 def git(**fields):
-    return sync(source={"git": {"url": URL, **fields}}).git
+    return source(**fields).git
+
+
+def source(**fields):
+    return sync(source={"git": {"url": URL, **fields}}).source
 
 
 def test_a_sync_knows_its_name_its_uid_and_its_generation():
@@ -39,7 +35,7 @@ def test_a_sync_knows_its_name_its_uid_and_its_generation():
 
 def test_a_sync_that_says_nothing_has_the_defaults_that_its_crd_tells():
     found = sync()
-    assert found.git is None
+    assert found.source is None
     assert (found.suspend, found.prune, found.replace, found.atomic) == (False, True, False, False)
     assert (found.conflicts, found.drift, found.deletion) == (
         ConflictPolicy.OVERRIDE,
@@ -54,15 +50,14 @@ def test_a_sync_that_says_nothing_has_the_defaults_that_its_crd_tells():
 
 
 def test_a_source_that_says_only_where_it_is_follows_the_whole_of_its_default_branch_each_minute():
-    assert git() == GitSpec(URL, branch="", tag="", commit="", path=".", interval_s=60.0, secret="", webhook_secret="")
+    assert git() == GitSpec(URL, branch="", tag="", commit="", secret="", webhook_secret="")
+    assert source() == SourceSpec(git(), path=".", interval_s=60.0, render=Render.AUTO)
 
 
 SOURCE = {
     "a branch": ({"branch": "main"}, "branch", "main"),
     "a tag": ({"tag": "v1"}, "tag", "v1"),
     "a commit": ({"commit": "c0ffee"}, "commit", "c0ffee"),
-    "a folder": ({"path": "apps"}, "path", "apps"),
-    "an interval": ({"interval": "5m"}, "interval_s", 300.0),
     "a Secret to read it with": ({"secretRef": {"name": "token"}}, "secret", "token"),
     "a Secret of its webhook": ({"webhookSecretRef": {"name": "hook"}}, "webhook_secret", "hook"),
     "keys in a Secret": ({"verify": {"secretRef": {"name": "keys"}}}, "verify", VerifySpec("Secret", "keys")),
@@ -77,6 +72,11 @@ SOURCE = {
 @pytest.mark.parametrize(("fields", "name", "value"), SOURCE.values(), ids=SOURCE)
 def test_a_source_has(fields, name, value):
     assert getattr(git(**fields), name) == value
+
+
+def test_what_is_made_of_a_source_stands_apart_from_where_it_comes():
+    found = source(path="apps", interval="5m")
+    assert (found.path, found.interval_s, found.git) == ("apps", 300.0, git())
 
 
 FIELDS = {
@@ -231,7 +231,7 @@ CHART = {"repository": "https://charts.example.com", "name": "web", "version": "
 
 
 def rendered(render=None, **helm):
-    return sync(source={"git": {"url": URL}, **({"render": render} if render else {}), "helm": helm}).git
+    return sync(source={"git": {"url": URL}, **({"render": render} if render else {}), "helm": helm}).source
 
 
 RENDERS = {
@@ -250,7 +250,19 @@ def test_it_is_rendered(render, helm, way):
 def test_what_it_says_of_its_chart_is_read():
     assert rendered(releaseName="web").helm.release_name == "web"
     assert rendered().helm == NO_HELM
-    assert rendered(chart=CHART).helm.chart.version == "1.2.3"
+    assert rendered(chart=CHART).chart.version == "1.2.3"
+
+
+TOLD = {
+    "nothing": {},
+    "a chart": {"chart": {**CHART, "digest": f"sha256:{'0a' * 32}"}},
+    "a chart, and what it is rendered with": {"chart": CHART, "values": {"size": 1}, "lookup": "Cluster"},
+}
+
+
+@pytest.mark.parametrize("wire", TOLD.values(), ids=TOLD)
+def test_what_it_tells_of_charts_is_what_was_read(wire):
+    assert rendered(**wire).told() == wire
 
 
 UNRENDERED = {
@@ -315,7 +327,7 @@ def test_a_duration(text, seconds):
 
 def test_a_repository_is_asked_no_sooner_than_whoever_runs_the_daemon_allows():
     eager, above = sync(source={"git": {"url": URL, "interval": "5s"}}), sync()
-    assert eager.asked_no_sooner_than(60.0).git.interval_s == 60.0
+    assert eager.asked_no_sooner_than(60.0).source.interval_s == 60.0
     assert eager.asked_no_sooner_than(1.0) is eager
     assert above.asked_no_sooner_than(60.0) is above
 

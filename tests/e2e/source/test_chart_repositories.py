@@ -21,8 +21,11 @@ from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.outlook.charts import moved_chart
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.rendering.charts import Release
-from kubectl_reconcile.core.resources.helm import ChartPin, HelmSpec
-from kubectl_reconcile.core.resources.sync import Render, Sync, SyncSpecError
+from kubectl_reconcile.core.resources.chart import ChartSpec
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.helm import HelmSpec
+from kubectl_reconcile.core.resources.source import Render
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.charts import archive
@@ -56,7 +59,7 @@ PAGES = {"/charts/index.yaml": INDEX, "/charts/files/web-1.2.3.tgz": WEB}
 
 
 def repository(url, tmp_path, *, version="1.2.3", digest=DIGEST, **more):
-    pin = ChartPin(f"{url}/charts", "web", version, digest)
+    pin = ChartSpec(f"{url}/charts", "web", version, digest)
     return PinnedChart(ChartAccess(pin, tmp_path / "charts", LIMITS, **more))
 
 
@@ -371,9 +374,11 @@ def test_a_chart_is_rendered_with_values_files_of_the_folder(tmp_path, renders):
     (tmp_path / "repo/apps/prod.yaml").write_text("color: blue\n")
     (tmp_path / "repo/apps/stray.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stray}\n")
     with serving(PAGES) as (url, _):
-        pin = ChartPin(f"{url}/charts", "web", "1.2.3", DIGEST)
-        spec = HelmSpec(values_files=("prod.yaml",), values='{"size": 7}', chart=pin)
-        reader = ManifestReader(release_of=lambda _: Release("shop", "shop", spec), chart=repository(url, tmp_path))
+        pin = ChartSpec(f"{url}/charts", "web", "1.2.3", DIGEST)
+        spec = HelmSpec(values_files=("prod.yaml",), values='{"size": 7}')
+        reader = ManifestReader(
+            release_of=lambda _: Release("shop", "shop", spec, chart=pin), chart=repository(url, tmp_path)
+        )
         desired = reader.read(WorktreeSource(tmp_path / "repo", "apps", render=Render.HELM))
         assert desired.problems == ()
         [located] = desired.manifests
@@ -383,7 +388,7 @@ def test_a_chart_is_rendered_with_values_files_of_the_folder(tmp_path, renders):
         )
         assert located.path == "apps/web-1.2.3.tgz/templates/a.yaml"
         bad = ManifestReader(
-            release_of=lambda _: Release("shop", "shop", spec),
+            release_of=lambda _: Release("shop", "shop", spec, chart=pin),
             chart=repository(url, tmp_path / "x", digest="sha256:" + "1" * 64),
         )
         with pytest.raises(SourceError, match="can't be fetched here"):
@@ -419,8 +424,8 @@ def test_a_pin_is_refused_by_its_field_for(changed, said):
         source = {"git": {"url": "https://g/x"}, "helm": {"chart": fields}, **more}
         return Sync.of({"metadata": {"name": "shop", "namespace": "shop"}, "spec": {"source": source}})
 
-    assert sync(FIELDS).git.render is Render.HELM
-    assert str(sync(FIELDS).git.helm.chart) == "chart web 1.2.3 of https://charts.example.com/stable"
+    assert sync(FIELDS).source.render is Render.HELM
+    assert str(sync(FIELDS).source.chart) == "chart web 1.2.3 of https://charts.example.com/stable"
     with pytest.raises(SyncSpecError) as caught:
         sync({**FIELDS, **changed})
     assert str(caught.value).startswith("spec.source.helm.chart.")

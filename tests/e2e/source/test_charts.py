@@ -12,7 +12,7 @@ import pytest
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.rendering.lookups import Answers, answer
 from kubectl_reconcile.core.resources.helm import HelmSpec
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.git import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_reconcile.core.manifests.tree import EntryKind
-from kubectl_reconcile.core.resources.sync import Render
+from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref, Repository

@@ -34,6 +34,6 @@ async def test_what_another_party_had_fetched_is_shown_to_nobody_whom_the_server
             "spec": {"source": {"git": {"url": private.url, **verify}}},
         }
     )
-    stranger = await source_of(session, sync, sync.git)
+    stranger = await source_of(session, sync, sync.source)
     assert stranger.commit(sha) is None
     assert stranger.read_at(sha, "plan.yaml") is None

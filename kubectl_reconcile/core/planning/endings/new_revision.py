@@ -23,9 +23,9 @@ from kubectl_reconcile.core.resources.sync import ApprovalPolicy
 def with_approval(inputs: Inputs, made: Plan) -> Plan:
     """Return *made* with all that it writes held, where its revision waits for a person."""
     sync = inputs.sync
-    if sync.approval is not ApprovalPolicy.ALWAYS or sync.git is None or not inputs.grouped or inputs.memory.applied:
+    if sync.approval is not ApprovalPolicy.ALWAYS or sync.source is None or not inputs.grouped or inputs.memory.applied:
         return made
-    states = (made.revision, str(settings_of(sync.git.helm.told()).get("settings", "")))
+    states = (made.revision, str(settings_of(sync.source.told()).get("settings", "")))
     if made.revision.startswith("worktree-") or is_approved(sync, (), states):
         return made
     held = [change for change in made.acting() if change.writes and not change.is_child]

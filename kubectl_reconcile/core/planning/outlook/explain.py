@@ -257,7 +257,7 @@ def outlook(each: ExplainedField, facts: ExplainFacts) -> str:
         return (
             "it has the value that was applied last; the next sync deletes the object, because no file has it any more"
         )
-    source = "Git" if facts.sync is None or facts.sync.git else "the files"
+    source = "Git" if facts.sync is None or facts.sync.source else "the files"
     return _KNOWN[each.standing].format(rule=each.rule, source=source)
 
 

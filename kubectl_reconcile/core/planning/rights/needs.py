@@ -333,14 +333,15 @@ class _Gathering(Struct):
 
     def secrets(self) -> None:
         """Have the account read the Secrets that the Sync names, the ConfigMap with the keys that it trusts, and what holds values of variables."""
-        git = self.source.sync.git
-        chart = git.helm.chart if git else None
-        names = (git.secret, git.webhook_secret, chart.secret if chart else "") if git else ()
+        if (source := self.source.sync.source) is None:
+            return
+        git, chart = source.git, source.chart
+        names = git.secret, git.webhook_secret, chart.secret if chart else ""
         here = self.rights[self.source.sync.namespace]
         here |= {Right("", "secrets", "get", name) for name in names if name}
-        if git and git.verify:
+        if git.verify:
             here.add(Right("", f"{git.verify.kind.lower()}s", "get", git.verify.name))
-        for holder, name in git.substitute.holders if git else ():
+        for holder, name in source.substitute.holders:
             here |= {Right("", f"{holder.lower()}s", verb, name) for verb in ("get", "list", "watch")}
 
     def namespaces(self) -> None:

@@ -18,7 +18,8 @@ from kubectl_reconcile.core.planning.rights.needs import RightsInputs, needs_of
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.planning.rights.writes import PlacedRight, grant_command, told
 from kubectl_reconcile.core.resources.applyset import Contents
-from kubectl_reconcile.core.resources.sync import Sync, SyncSpecError
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.commands.rights.needed import live_members_of, members_of, readable, where_to_look
@@ -89,7 +90,7 @@ def _followed(live: Manifest) -> Sync | None:
         sync = Sync.of(live)
     except SyncSpecError:
         return None
-    return sync if sync.git is not None else None
+    return sync if sync.source is not None else None
 
 
 async def _state(session: Session, live: Manifest, sync: Sync, *, installed: bool) -> AccountState:

@@ -20,7 +20,7 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.resources.applyset import Contents
-from kubectl_reconcile.core.resources.sync import GitSpec
+from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.reconcile import Target
@@ -38,9 +38,9 @@ class NothingReadError(RuntimeError):
 
 
 class SourceAnswer(Struct, frozen=True):
-    """What the source at *git* said; *earlier* is what was let through before this daemon began, where the newest may have to wait."""
+    """What a *source* said; *earlier* is what was let through before this daemon began, where the newest may have to wait."""
 
-    git: GitSpec
+    source: SourceSpec
     event: on.SourceRead | on.SourceFailed
     newest: Desired | None = None
     earlier: Desired | None = None

@@ -48,6 +48,6 @@ def is_ref_current(followed: FollowedSync, sync: Sync, now_s: float) -> bool:
     source = followed.target.source if followed.target and followed.newest else None
     if followed.newest is not None and followed.newest.revision.is_chart:
         return False
-    if sync.git is None or source is None or source.followed is None or source.verified is not None:
+    if sync.source is None or source is None or source.followed is None or source.verified is not None:
         return False
-    return source.followed.is_current(followed.state.source.since_s(now_s, sync.git.interval_s))
+    return source.followed.is_current(followed.state.source.since_s(now_s, sync.source.interval_s))

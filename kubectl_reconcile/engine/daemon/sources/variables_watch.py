@@ -44,9 +44,9 @@ class VariablesWatch:
 
     def follow(self, sync: Sync, values: Values, changed: Callable[[], None]) -> None:
         """Have *changed* called when an object that a Sync's variables come from isn't any more as *values* were read of it."""
-        holders = sync.git.substitute.holders if sync.git else ()
+        holders = sync.source.substitute.holders if sync.source else ()
         wanted = {feed for holder, name in holders if (feed := self._feed(sync, holder, name)) is not None}
-        spec = sync.git.substitute if sync.git else NO_SUBSTITUTION
+        spec = sync.source.substitute if sync.source else NO_SUBSTITUTION
         for feed in wanted:
             self._users.setdefault(feed, {})[sync.ref] = _User(changed, spec, values.versions)
             if feed not in self.cache.feeds:
@@ -55,7 +55,7 @@ class VariablesWatch:
 
     def is_current(self, sync: Sync) -> bool:
         """Tell whether the watches show all that a Sync's variables come from as it was read last: then nobody has to ask."""
-        spec = sync.git.substitute if sync.git else NO_SUBSTITUTION
+        spec = sync.source.substitute if sync.source else NO_SUBSTITUTION
         return bool(spec.holders) and all(self._is_as_read(sync, spec, *each) for each in spec.holders)
 
     def _is_as_read(self, sync: Sync, spec: SubstituteSpec, holder: Holder, name: str) -> bool:

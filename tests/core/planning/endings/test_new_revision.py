@@ -5,11 +5,12 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.apply.results import report_of
 from kubectl_reconcile.core.planning.hold import NEW_REVISION
+from kubectl_reconcile.core.resources.source import GitSpec, SourceSpec
 from kubectl_reconcile.core.resources.status import ConditionReason
-from kubectl_reconcile.core.resources.sync import ApprovalPolicy, GitSpec
+from kubectl_reconcile.core.resources.sync import ApprovalPolicy
 from tests.core.planning.services import SHOP, live, plan, service
 
-ASKING = replace(SHOP, git=GitSpec("https://g/x"), approval=ApprovalPolicy.ALWAYS)
+ASKING = replace(SHOP, source=SourceSpec(GitSpec("https://g/x")), approval=ApprovalPolicy.ALWAYS)
 
 
 def sized(text):
@@ -35,7 +36,7 @@ def test_all_that_a_new_revision_changes_is_held_and_its_approval_lets_it_throug
 NEVER_HELD = {
     "where nobody asks for it": {"sync": replace(ASKING, approval=ApprovalPolicy.NEVER)},
     "where it was applied before": {"applied": True},
-    "where a person applies files": {"sync": replace(ASKING, git=None)},
+    "where a person applies files": {"sync": replace(ASKING, source=None)},
     "approved among others": {},
 }
 

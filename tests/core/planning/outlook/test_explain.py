@@ -194,7 +194,7 @@ def test_steps_lead_as_far_as_a_manifest_states():
 
 # --- in whole sentences ---------------------------------------------------------------------------
 
-FOLDER = Sync("shop", "shop", git=None)
+FOLDER = Sync("shop", "shop", source=None)
 OUTLOOKS = {
     FieldState.SAME: "no drift: it has the desired value",
     FieldState.GIT: "no drift: the files changed, and the next sync applies it",
