@@ -26,7 +26,7 @@ from pathlib import Path
 import click
 
 from kubectl_reconcile.cli.main import VERBS, command, reconcile
-from kubectl_reconcile.cli.output.terminal import is_clean
+from kubectl_reconcile.views.text import is_clean
 
 _BUDGET_S = 0.25
 """How long to wait for an answer. With what starting Python takes, the shell has its candidates within 0.3 s."""

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import kubectl_reconcile
 from kubectl_reconcile.cli.operate.install import manifests_of
-from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.views.yamltext import dump
 
 _NAMESPACE, _IMAGE, _REPLICAS, _URL = "x-namespace-x", "x-image-x", 987654321, "https://x-url-x"
 _DEFINITION = "CustomResourceDefinition"

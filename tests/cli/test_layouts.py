@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from kubectl_reconcile.cli.output import layouts, markdown, progress
 from kubectl_reconcile.cli.output.layouts import columns
 from kubectl_reconcile.cli.output.progress import Busy, SyncProgress
-from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.output.terminal import Terminal, is_clean
+from kubectl_reconcile.cli.output.terminal import Terminal
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
+from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.text import is_clean
 from tests.core.planning.changes import a_change
 
 VIEW = PlanView("2026-11-20T12:00:00Z")

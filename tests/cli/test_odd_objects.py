@@ -15,9 +15,7 @@ from kubectl_reconcile.cli.change import history as history_verb
 from kubectl_reconcile.cli.change import suspend, sync
 from kubectl_reconcile.cli.inspect import events, get, status, tree
 from kubectl_reconcile.cli.output.data.structured import structured
-from kubectl_reconcile.cli.output.masking import _manifest
-from kubectl_reconcile.cli.output.render import PlanView, yaml_of
-from kubectl_reconcile.cli.output.terminal import Terminal, is_clean
+from kubectl_reconcile.cli.output.terminal import Terminal
 from kubectl_reconcile.core.health.kstatus import health
 from kubectl_reconcile.core.objects import annotations_of
 from kubectl_reconcile.core.resources.history import previous_of
@@ -26,6 +24,9 @@ from kubectl_reconcile.engine.commands import doctor
 from kubectl_reconcile.engine.commands import history as history_engine
 from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
 from kubectl_reconcile.engine.commands.owner_tree import OwnedObject
+from kubectl_reconcile.views.changes import PlanView, yaml_of
+from kubectl_reconcile.views.masking import _manifest
+from kubectl_reconcile.views.text import is_clean
 from tests.odd_json import KINDS
 
 NOW = "2026-11-20T12:00:00+00:00"

@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_reconcile.cli.inspect import status
-from kubectl_reconcile.cli.output import ages, plan_document, render
+from kubectl_reconcile.cli.output import plan_document, render
 from kubectl_reconcile.cli.output.data import structured
-from kubectl_reconcile.cli.output.data.yamltext import dump
-from kubectl_reconcile.cli.output.masking import CHANGED, HIDDEN, masked
-from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.output.terminal import Span, Terminal, Tone, clean, is_clean, line, table
+from kubectl_reconcile.cli.output.terminal import Terminal, table
 from kubectl_reconcile.core.health.verdict import failed
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
@@ -23,6 +20,11 @@ from kubectl_reconcile.core.planning.hold import Hold, approval_of
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
 from kubectl_reconcile.core.planning.plan import Op, Plan, Unhealthy, fingerprint
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
+from kubectl_reconcile.views import ages, changes
+from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.masking import CHANGED, HIDDEN, masked
+from kubectl_reconcile.views.text import Span, Tone, clean, is_clean, line
+from kubectl_reconcile.views.yamltext import dump
 from tests import yaml_text
 from tests.core.planning.changes import a_change
 
@@ -236,7 +238,7 @@ def test_managed_fields_show_when_asked_for():
 def test_owners_that_own_each_other_are_shown_all_the_same():
     one = a_change(CACHE, Op.CREATE, after=memcached(1), owner=DEPLOYMENT)
     other = a_change(DEPLOYMENT, Op.CREATE, after=deployment(1), owner=CACHE)
-    assert {change.ref for change, _ in render.in_order(plan(one, other))} == {CACHE, DEPLOYMENT}
+    assert {change.ref for change, _ in changes.in_order(plan(one, other))} == {CACHE, DEPLOYMENT}
 
 
 def test_a_change_deep_in_a_long_text_shows_its_surroundings_and_right_line_numbers():

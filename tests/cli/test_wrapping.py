@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, wrapped
+from kubectl_reconcile.cli.output.terminal import Terminal, wrapped
+from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 LONG = "the object can't be written, for its namespace isn't there and nobody makes it"
 

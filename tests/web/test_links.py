@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_reconcile.web.links import commit_link, file_link
+from kubectl_reconcile.views.links import commit_link, file_link
 
 SHA = "3f9c2e1aa0"
 LINKS = {

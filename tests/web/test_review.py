@@ -2,7 +2,7 @@
 
 import difflib
 
-from kubectl_reconcile.cli.output import review
+from kubectl_reconcile.views import review
 
 
 def rows(old, new):

@@ -15,10 +15,9 @@ import click
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.selection import Chosen
-from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.layouts import value_text
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import run, selected, target_of
 from kubectl_reconcile.core.manifests import export
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest
@@ -30,6 +29,8 @@ from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.targets import NoSuchSync
+from kubectl_reconcile.views.text import Line, Span, Tone, line
+from kubectl_reconcile.views.yamltext import dump
 
 
 def accept(

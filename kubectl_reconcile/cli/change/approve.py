@@ -17,7 +17,7 @@ from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
-from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import APPROVED_ACTIONS
 from kubectl_reconcile.core.module.action_journal import approving
@@ -29,6 +29,7 @@ from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import custom_resource
 from kubectl_reconcile.engine.sync import gather, reconcile, targets
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.text import Tone, line
 
 
 def approve(connection: Connection, sync: str, *, plan_hash: str | None, yes: bool, color: str) -> int:

@@ -14,7 +14,7 @@ from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import run
 from kubectl_reconcile.cluster.errors import AlreadyExists
 from kubectl_reconcile.core.annotations import URLS
@@ -26,6 +26,7 @@ from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.views.text import Tone, line
 
 _PROBLEMS_SHOWN = 10
 

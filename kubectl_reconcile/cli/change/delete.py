@@ -10,7 +10,7 @@ from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
 from kubectl_reconcile.cli.output.results import result_line
-from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
@@ -21,6 +21,7 @@ from kubectl_reconcile.engine.commands.delete_sync import Deletion
 from kubectl_reconcile.engine.commands.rights import granting
 from kubectl_reconcile.engine.commands.rights.granting import GrantStep
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.text import Line, Tone, line
 
 _SHOWN = 20
 

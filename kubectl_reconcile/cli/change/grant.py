@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from kubectl_reconcile.cli.inspect.status import short
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
-from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, table, terminals
 from kubectl_reconcile.cli.session import readable, run, target_of
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.apply import causes
@@ -37,6 +36,8 @@ from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.views.text import Line, Span, Tone, line
+from kubectl_reconcile.views.yamltext import dump
 
 _MOST_SYNCS = 200
 """How many Syncs are looked at, those within others included."""

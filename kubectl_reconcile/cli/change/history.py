@@ -15,11 +15,10 @@ from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.selection import EVERYTHING
 from kubectl_reconcile.cli.output import render
-from kubectl_reconcile.cli.output.ages import age_of, current_time
 from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
+from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.plan import Plan
@@ -30,6 +29,9 @@ from kubectl_reconcile.engine.commands.history import EarlierState, HistoryEntry
 from kubectl_reconcile.engine.sync import gather, reconcile
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
+from kubectl_reconcile.views import changes
+from kubectl_reconcile.views.ages import age_of, current_time
+from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 _COUNTS = ("created", "updated", "deleted", "failed")
 
@@ -158,7 +160,7 @@ def rollback(
     """Take SYNC back to a commit, and the cluster with it."""
     prepared = run(connection, functools.partial(_prepared, name=sync, revision=revision or ""))
     out, err = terminals(color)
-    view = render.PlanView(current_time())
+    view = changes.PlanView(current_time())
     asks = not yes and may_ask()
     if dry_run or asks:
         screen = out if dry_run else err

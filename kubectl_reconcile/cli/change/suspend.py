@@ -9,7 +9,7 @@ import click
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.objects import Manifest, map_at
@@ -17,6 +17,7 @@ from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.text import Tone, line
 
 
 def suspend(connection: Connection, syncs: Sequence[str], *, everyone: bool, color: str) -> int:

@@ -25,14 +25,12 @@ from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.output import OutputOptions
 from kubectl_reconcile.cli.options.selection import Chosen
 from kubectl_reconcile.cli.output import failures, outputs, render
-from kubectl_reconcile.cli.output.ages import current_time
 from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.failures import STATUS_OF_REASON, ExitStatus, Failure, Interrupted
 from kubectl_reconcile.cli.output.progress import Progress
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
-from kubectl_reconcile.cli.output.render import PlanView
 from kubectl_reconcile.cli.output.results import DONE, counted, result_line, results_document, results_summary
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import readable, run, selected, target_of, unmatched
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
@@ -54,6 +52,9 @@ from kubectl_reconcile.engine.sync.perform import perform, settle, tell
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
+from kubectl_reconcile.views.ages import current_time
+from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 _DAEMON_S = 300.0
 _PATIENCE_S = 10.0

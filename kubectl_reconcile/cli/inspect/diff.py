@@ -17,10 +17,8 @@ from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.output import OutputOptions
 from kubectl_reconcile.cli.options.selection import EVERYTHING, Chosen
 from kubectl_reconcile.cli.output import failures, outputs
-from kubectl_reconcile.cli.output.ages import current_time
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import terminals
 from kubectl_reconcile.cli.session import readable, run, run_until_interrupted, selected, target_of, unmatched
 from kubectl_reconcile.cluster.errors import NoClusterConfigured
 from kubectl_reconcile.core.planning.plan import Plan
@@ -32,6 +30,9 @@ from kubectl_reconcile.engine.sync import gather, lookups, reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.variables import values_of
+from kubectl_reconcile.views.ages import current_time
+from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.text import Tone, line
 
 
 def diff(

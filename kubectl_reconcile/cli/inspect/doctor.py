@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from kubectl_reconcile.cli.early import access_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import log_to_stderr
 from kubectl_reconcile.engine.commands.doctor import Finding, Grade, examine
+from kubectl_reconcile.views.text import Line, Span, Tone, clean, line
 
 _TONES = {"ok": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.BAD}
 _SUBJECT = 10

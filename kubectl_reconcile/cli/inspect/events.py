@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, clean, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
 from kubectl_reconcile.engine.commands.event_stream import Stream, StreamedEvent
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.text import Line, Span, Tone, clean, line
 
 _NARROWEST = 40
 

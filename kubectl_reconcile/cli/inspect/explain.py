@@ -14,11 +14,9 @@ import click
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
-from kubectl_reconcile.cli.output.ages import age_of, current_time
 from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.masking import HIDDEN
-from kubectl_reconcile.cli.output.terminal import EMPTY, Line, Span, Tone, clean, line, table, terminals
+from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import readable, run
 from kubectl_reconcile.core.health.cel_rules import HealthRules
 from kubectl_reconcile.core.health.silence import expected_of
@@ -33,6 +31,9 @@ from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands import explain as engine
 from kubectl_reconcile.engine.commands.explain import Explanation, FieldOrigin, FilesAsked
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.ages import age_of, current_time
+from kubectl_reconcile.views.masking import HIDDEN
+from kubectl_reconcile.views.text import EMPTY, Line, Span, Tone, clean, line
 
 _FEW = 4
 _CLIPPED = 60

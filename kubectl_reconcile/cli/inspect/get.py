@@ -10,9 +10,8 @@ import click
 
 from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
-from kubectl_reconcile.cli.output.ages import age_of, current_time
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, table, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, table, terminals
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
 from kubectl_reconcile.cluster.client import SHORT_WATCH_S
 from kubectl_reconcile.cluster.errors import Gone, SilentWatch
@@ -22,6 +21,8 @@ from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.ages import age_of, current_time
+from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 _FORMATS = ("wide", "name", "json", "yaml", "jsonpath=")
 

@@ -10,10 +10,10 @@ import click
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.terminal import clean
 from kubectl_reconcile.cli.session import run
 from kubectl_reconcile.core.report.markdown import markdown_of
 from kubectl_reconcile.engine.commands.scanning import reporting
+from kubectl_reconcile.views.text import clean
 
 
 def report(connection: Connection, name: str | None, *, since: str, output: str) -> int:

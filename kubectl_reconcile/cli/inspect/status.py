@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from kubectl_reconcile.cli.options.connection import Connection
-from kubectl_reconcile.cli.output.ages import age_of, current_time
 from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
+from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
@@ -20,6 +19,8 @@ from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.ages import age_of, current_time
+from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 _HISTORY_SHOWN = 5
 _COUNTS = ("created", "updated", "deleted", "failed")

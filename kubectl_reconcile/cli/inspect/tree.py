@@ -10,10 +10,9 @@ from typing import Any
 from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output import render
-from kubectl_reconcile.cli.output.ages import age_of, current_time
 from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line, table, terminals
+from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.health.verdict import HealthStatus
@@ -22,6 +21,8 @@ from kubectl_reconcile.core.resources.applyset import is_marked_by_us
 from kubectl_reconcile.engine.commands import find_object, owner_tree
 from kubectl_reconcile.engine.commands.owner_tree import OwnedObject, OwnerTree
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.ages import age_of, current_time
+from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 _TONES = {
     HealthStatus.CURRENT: Tone.GOOD,

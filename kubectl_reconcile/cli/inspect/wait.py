@@ -10,7 +10,7 @@ from contextlib import suppress
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import STATUS_OF_REASON, ExitStatus, Failure
 from kubectl_reconcile.cli.output.progress import Progress
-from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at
@@ -19,6 +19,7 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.text import Tone, line
 
 
 def wait(

@@ -12,10 +12,9 @@ import kubectl_reconcile
 from kubectl_reconcile.cli.early import access_of
 from kubectl_reconcile.cli.operate.page_address import NO_ORIGIN, origins_of
 from kubectl_reconcile.cli.options.connection import Connection
-from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import run
 from kubectl_reconcile.cli.verbs.operate.install import IMAGE_DIGEST
 from kubectl_reconcile.core import installation
@@ -29,6 +28,8 @@ from kubectl_reconcile.engine.commands.rights.survey import in_trouble
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.registry import installed_modules
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.text import Line, Span, Tone, line
+from kubectl_reconcile.views.yamltext import dump
 
 
 def install(

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubectl_reconcile.cli.output.data.yamltext import dump
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import terminals
 from kubectl_reconcile.core.module.api import Module, modules_in
 from kubectl_reconcile.core.module.call import ModuleError
 from kubectl_reconcile.core.module.cases import Case, CaseError, differences
@@ -19,6 +18,8 @@ from kubectl_reconcile.engine.commands import scaffold
 from kubectl_reconcile.engine.modules import metacontroller
 from kubectl_reconcile.engine.modules.purity import asked
 from kubectl_reconcile.engine.modules.registry import KnownModules, installed_modules
+from kubectl_reconcile.views.text import Line, Tone, line
+from kubectl_reconcile.views.yamltext import dump
 
 
 def list_(*, place: str | None, color: str) -> int:

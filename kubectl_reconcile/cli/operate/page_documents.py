@@ -15,11 +15,7 @@ from kubectl_reconcile.cli.inspect import status as status_verb
 from kubectl_reconcile.cli.inspect import tree as tree_verb
 from kubectl_reconcile.cli.inspect.diff import preview
 from kubectl_reconcile.cli.options.origin import Origin
-from kubectl_reconcile.cli.output import plan_document, render, review
-from kubectl_reconcile.cli.output.ages import current_time
-from kubectl_reconcile.cli.output.data.yamltext import dump
-from kubectl_reconcile.cli.output.masking import masked_live
-from kubectl_reconcile.cli.output.terminal import Tone
+from kubectl_reconcile.cli.output import plan_document
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.planning.plan import Change, Plan
 from kubectl_reconcile.core.redaction import without_credentials
@@ -29,7 +25,12 @@ from kubectl_reconcile.engine.commands import history as history_engine
 from kubectl_reconcile.engine.commands.event_stream import Stream, StreamedEvent, events_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.running.threads import in_thread
-from kubectl_reconcile.web.links import commit_link, file_link
+from kubectl_reconcile.views import changes, review
+from kubectl_reconcile.views.ages import current_time
+from kubectl_reconcile.views.links import commit_link, file_link
+from kubectl_reconcile.views.masking import masked_live
+from kubectl_reconcile.views.text import Tone
+from kubectl_reconcile.views.yamltext import dump
 
 _MESSAGE = 300
 _EVENTS = 100
@@ -156,22 +157,22 @@ def _placed(text: str, url: str, sha: str) -> dict[str, str]:
 
 def _plan_document(made: Plan, url: str) -> dict[str, Any]:
     """Return a plan with a diff for each object, which takes a while for large ones."""
-    view = render.PlanView(current_time())
+    view = changes.PlanView(current_time())
     document = plan_document.document(made, view)
-    changes = zip(document["changes"], render.in_order(made), strict=True)
+    rows = zip(document["changes"], changes.in_order(made), strict=True)
     return {
         **document,
         "link": commit_link(url, made.revision),
-        "changes": [_reviewed(plain, change, depth, made, view, url) for plain, (change, depth) in changes],
+        "changes": [_reviewed(plain, change, depth, made, view, url) for plain, (change, depth) in rows],
     }
 
 
 def _reviewed(
-    plain: Mapping[str, Any], change: Change, depth: int, made: Plan, view: render.PlanView, url: str
+    plain: Mapping[str, Any], change: Change, depth: int, made: Plan, view: changes.PlanView, url: str
 ) -> dict[str, Any]:
     """Return a change of a plan's document as a person reviews it."""
     shown = {key: value for key, value in plain.items() if key not in _ONLY_PROGRAMS}
-    word = render.verdict(change)
+    word = changes.verdict(change)
     file = change.provenance.file
     fields = [
         {**{name: value for name, value in field.items() if name not in {"before", "after"}}, **_linked(field, url)}
@@ -183,7 +184,7 @@ def _reviewed(
         "verdict": word.text,
         "grade": _GRADES.get(word.tone, "plain"),
         "depth": depth,
-        "notes": [text for text, _ in render.notes_on(view.of(change), made, view.now)],
+        "notes": [text for text, _ in changes.notes_on(view.of(change), made, view.now)],
         "rows": review.rows_of(change, view),
         "link": file_link(url, made.revision, file, change.provenance.line) if file else "",
     }

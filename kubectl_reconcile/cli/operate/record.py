@@ -10,10 +10,11 @@ import click
 
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import terminals
 from kubectl_reconcile.cli.session import run
 from kubectl_reconcile.engine.commands import custom_resource
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.text import Tone, line
 
 
 def record(connection: Connection, name: str, *, target: str, color: str) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 import click
 
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import clean
 from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import (
     ComponentStatus,
@@ -26,6 +25,7 @@ from kubectl_reconcile.sandbox.controlplane import (
 from kubectl_reconcile.sandbox.errors import SandboxError
 from kubectl_reconcile.sandbox.images import catalog
 from kubectl_reconcile.sandbox.names import DEFAULT_NAME
+from kubectl_reconcile.views.text import clean
 
 _MIB = 1024 * 1024
 

@@ -18,10 +18,11 @@ from aiohttp import web
 from kubectl_reconcile.cli.operate.page_documents import PageDocuments
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.terminal import Terminal, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import run_until_interrupted
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
+from kubectl_reconcile.views.text import Tone, line
 from kubectl_reconcile.web.app import application
 from kubectl_reconcile.web.asking import Asker
 from kubectl_reconcile.web.fleet_feed import FleetFeed

@@ -16,7 +16,8 @@ from enum import IntEnum
 
 import click
 
-from kubectl_reconcile.cli.output.terminal import Line, Span, Terminal, Tone
+from kubectl_reconcile.cli.output.terminal import Terminal
+from kubectl_reconcile.views.text import Line, Span, Tone
 
 
 class ExitStatus(IntEnum):

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.scan.outlook import PlannedFinding, PlanScan, ScanOutlook, ScanScope
+from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 _MOST = 50
 """How many findings people are shown: who has more wants a document."""

@@ -16,12 +16,14 @@ from itertools import zip_longest
 from typing import Any
 
 from kubectl_reconcile.cli.output import render
-from kubectl_reconcile.cli.output.ages import age_of
-from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, clean, line, table
+from kubectl_reconcile.cli.output.terminal import table
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
+from kubectl_reconcile.views import changes
+from kubectl_reconcile.views.ages import age_of
+from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.text import Line, Span, Tone, clean, line
 
 _CONTEXT = 3
 _UNLIMITED = 160
@@ -36,14 +38,14 @@ _SHOWN = 60
 def tree(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Line]:
     """Yield what changes as a tree: the Sync, its objects, and below each what follows from it."""
     name = f"{plan.sync.namespace}/{plan.sync.name}" if plan.sync is not None else ""
-    revision = "worktree" if render.is_worktree(plan) else plan.revision[:7]
+    revision = "worktree" if changes.is_worktree(plan) else plan.revision[:7]
     yield (Span(f"Sync {name}" if name else "no Sync", Tone.TITLE), Span(f"  {revision}", Tone.ASIDE))
-    nodes = list(render.in_order(plan))
+    nodes = list(changes.in_order(plan))
     depths = [depth for _, depth in nodes]
     for at, (change, depth) in enumerate(nodes):
         rails = "".join("│  " if _goes_on(depths, at, level) else "   " for level in range(depth))
         branch = "├─ " if _goes_on(depths, at, depth) else "└─ "
-        word, why = render.verdict(change), render.reason(change, plan, view)
+        word, why = changes.verdict(change), changes.reason(change, plan, view)
         head = (Span(f"{rails}{branch}"), word, Span(f" {change.ref}"))
         yield _cut((*head, Span(f"  {why}", Tone.ASIDE)) if why else head, width)
 
@@ -76,21 +78,21 @@ def summary(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Li
 
 def wide(plan: Plan, view: PlanView) -> list[Line]:
     """Return a table of what changes, one object a row, with where it is asked for and why it changes."""
-    rows = [_row(change, plan, view) for change, _ in render.in_order(plan)]
+    rows = [_row(change, plan, view) for change, _ in changes.in_order(plan)]
     return table(["OP", "KIND", "NAMESPACE", "NAME", "WAVE", "FIELDS", "FROM", "WHY"], rows) if rows else []
 
 
 def _row(change: Change, plan: Plan, view: PlanView) -> list[Span]:
     place = place_of(change.provenance.file, change.provenance.line)
     return [
-        render.verdict(change),
+        changes.verdict(change),
         Span(str(change.ref.group_kind)),
         Span(change.ref.namespace or "-"),
         Span(change.ref.name),
         Span(str(change.gate.wave)),
         Span(str(len(change.fields)) if change.fields else "-"),
         Span(change.module or place or "-"),
-        Span(render.reason(change, plan, view)),
+        Span(changes.reason(change, plan, view)),
     ]
 
 
@@ -99,15 +101,15 @@ def _row(change: Change, plan: Plan, view: PlanView) -> list[Span]:
 
 def reasons(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Line]:
     """Yield each object that changes, and below it each field with its values and why it changes."""
-    for change, _ in render.in_order(plan):
+    for change, _ in changes.in_order(plan):
         shown = view.of(change)
         where = (
             f"  {place_of(shown.provenance.file, shown.provenance.line)}"
             if shown.provenance.line and shown.op is not Op.DELETE
             else ""
         )
-        yield (render.verdict(shown), Span(f" {shown.ref}", Tone.TITLE), Span(where, Tone.ASIDE))
-        if not shown.fields and (why := render.reason(shown, plan, view)):
+        yield (changes.verdict(shown), Span(f" {shown.ref}", Tone.TITLE), Span(where, Tone.ASIDE))
+        if not shown.fields and (why := changes.reason(shown, plan, view)):
             yield line(f"  {why}", Tone.ASIDE)
         for field in () if shown.op is Op.CREATE else shown.fields:
             yield from _field(field, shown, plan, view, width)
@@ -161,9 +163,9 @@ def _source(field: FieldChange, change: Change, plan: Plan) -> str:
     """Return who wants a field so: a module, a commit, a file."""
     if module := change.module:
         return f"wanted by {module}"
-    if render.is_worktree(plan):
+    if changes.is_worktree(plan):
         return "the file"
-    return f"git {render.commit_of(field) or plan.revision[:7]}"
+    return f"git {changes.commit_of(field) or plan.revision[:7]}"
 
 
 def _by(manager: str) -> str:
@@ -180,13 +182,13 @@ def side_by_side(plan: Plan, view: PlanView, width: int | None = None) -> Iterat
     long for its column goes on below.
     """
     half = max(((width or _UNLIMITED) - 3) // 2, 20)
-    for change, _ in render.in_order(plan):
+    for change, _ in changes.in_order(plan):
         shown = view.of(change)
-        old, new = render.sides(shown, view)
-        notes = list(render.notes_on(shown, plan, view.now))
+        old, new = changes.sides(shown, view)
+        notes = list(changes.notes_on(shown, plan, view.now))
         if shown.gate.cascade:
             old, new, notes = [], [], [(f"deleted along with {shown.provenance.owner}", Tone.ASIDE)]
-        yield (render.verdict(shown), Span(f" {shown.ref}", Tone.TITLE))
+        yield (changes.verdict(shown), Span(f" {shown.ref}", Tone.TITLE))
         yield from (line(f"# {text}", tone) for text, tone in notes)
         yield from _pairs(old, new, half)
 

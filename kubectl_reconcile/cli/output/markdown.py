@@ -16,9 +16,10 @@ import re
 from collections.abc import Iterator
 
 from kubectl_reconcile.cli.output import findings, render
-from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.output.terminal import Line, clean, line
 from kubectl_reconcile.core.planning.plan import Change, Plan
+from kubectl_reconcile.views import changes
+from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.text import Line, clean, line
 
 MOST_CHARACTERS = 60_000
 """How long a comment may become; GitHub takes 65,536 characters, and a pipeline may want to add a line."""
@@ -37,7 +38,7 @@ def github(plan: Plan, view: PlanView, *, most: int = MOST_CHARACTERS) -> Iterat
     foot = ["", f"<sub>{_text(_origin(plan))}</sub>"]
     room = most - _length(head) - _length(foot) - 200
     kept, dropped = [], 0
-    for change, _ in render.in_order(plan):
+    for change, _ in changes.in_order(plan):
         folded = _folded(view.of(change), view)
         length = _length(folded)
         if length > room:
@@ -63,19 +64,19 @@ def _headline(plan: Plan) -> Iterator[str]:
 
 
 def _origin(plan: Plan) -> str:
-    revision = "" if render.is_worktree(plan) or not plan.revision else f" at {plan.revision[:7]}"
+    revision = "" if changes.is_worktree(plan) or not plan.revision else f" at {plan.revision[:7]}"
     judged = "tried by the API server" if plan.confirmed else "not tried by the API server"
     return f"kubectl reconcile diff{revision}, {judged}"
 
 
 def _table(plan: Plan, view: PlanView) -> Iterator[str]:
-    rows = list(render.in_order(plan))
+    rows = list(changes.in_order(plan))
     if not rows:
         return
     yield from ("", "| | object | why |", "|---|---|---|")
     for change, depth in rows[:_LONGEST_TABLE]:
         mark = "↳ " * depth
-        yield f"| {render.verdict(change).text} | {mark}{_code(str(change.ref))} | {_text(render.reason(change, plan, view))} |"
+        yield f"| {changes.verdict(change).text} | {mark}{_code(str(change.ref))} | {_text(changes.reason(change, plan, view))} |"
     if len(rows) > _LONGEST_TABLE:
         yield f"| | and {len(rows) - _LONGEST_TABLE} more | |"
 
@@ -104,12 +105,12 @@ def _findings(plan: Plan, view: PlanView) -> Iterator[str]:
 
 def _folded(change: Change, view: PlanView) -> list[str]:
     """Return the diff of one change behind a line to click on; nothing where there is no diff."""
-    hunks = ["".join(span.text for span in one) for one in render.hunks_of(*render.sides(change, view))]
+    hunks = ["".join(span.text for span in one) for one in render.hunks_of(*changes.sides(change, view))]
     if change.gate.cascade or not hunks:
         return []
     lines = [clean(text) for text in hunks]
     fence = "`" * max(3, *(len(run) + 1 for text in lines for run in re.findall(r"`+", text)), 3)
-    title = f"{render.verdict(change).text} <code>{_text(str(change.ref))}</code>"
+    title = f"{changes.verdict(change).text} <code>{_text(str(change.ref))}</code>"
     return ["", f"<details><summary>{title}</summary>", "", f"{fence}diff", *lines, fence, "", "</details>"]
 
 

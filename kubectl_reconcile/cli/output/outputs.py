@@ -25,9 +25,11 @@ from kubectl_reconcile.cli.options.output import OutputOptions
 from kubectl_reconcile.cli.output import findings, layouts, markdown, render
 from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
-from kubectl_reconcile.cli.output.render import PlanView
-from kubectl_reconcile.cli.output.terminal import Line, Tone, line, terminals
+from kubectl_reconcile.cli.output.terminal import terminals
 from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.views import changes
+from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.text import Line, Tone, line
 
 Show: TypeAlias = Callable[..., None]
 """Shows plans, with their titles."""
@@ -137,10 +139,10 @@ def _external_diff(chosen: OutputOptions) -> list[str]:
 def _compare(command: Sequence[str], plan: Plan, view: PlanView) -> None:
     """Have *command* compare two folders, ``LIVE-…`` and ``MERGED-…``, with one file for each object that changes."""
     with tempfile.TemporaryDirectory(prefix="LIVE-") as live, tempfile.TemporaryDirectory(prefix="MERGED-") as merged:
-        for change, _ in render.in_order(plan):
+        for change, _ in changes.in_order(plan):
             if change.gate.cascade:
                 continue
-            old, new = render.sides(view.of(change), view)
+            old, new = changes.sides(view.of(change), view)
             name = re.sub(r"[^\w.-]", "-", ".".join(part for part in change.ref if part), flags=re.ASCII)
             for folder, lines in ((live, old), (merged, new)):
                 if lines:

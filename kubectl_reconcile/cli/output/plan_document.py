@@ -14,13 +14,13 @@ from typing import Any
 from deepdiff import DeepDiff
 
 from kubectl_reconcile.cli.output import findings
-from kubectl_reconcile.cli.output.render import PlanView, counts_of, in_order, without_noise
 from kubectl_reconcile.core.objects import API_GROUP, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
 from kubectl_reconcile.core.rendering.uses import names_at
 from kubectl_reconcile.core.ssa.csa_upgrade import taken_from
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
+from kubectl_reconcile.views.changes import PlanView, counts_of, in_order, without_noise
 
 
 def document(plan: Plan, view: PlanView) -> dict[str, Any]:

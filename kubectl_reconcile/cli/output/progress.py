@@ -19,12 +19,13 @@ from collections.abc import AsyncIterator, Mapping
 from msgspec import Struct, field
 
 from kubectl_reconcile.cli.output.results import DONE, result_line
-from kubectl_reconcile.cli.output.terminal import Line, Terminal, Tone, line
+from kubectl_reconcile.cli.output.terminal import Terminal
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Op, Plan
 from kubectl_reconcile.engine.apply.writer import Hooks, Step
+from kubectl_reconcile.views.text import Line, Tone, line
 
 _SLOW_MS = 1000.0
 _SLOWEST = 3

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubectl_reconcile.cli.output.terminal import Line, Span, Tone, line
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.status import Report
+from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 DONE = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted", "act": "acted"}
 """What is said of a change that was made."""

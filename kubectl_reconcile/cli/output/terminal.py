@@ -1,7 +1,6 @@
 """What reaches a terminal: clean text, colour where it is welcome, tables that fit.
 
-Vocabulary: a *span* is a piece of text with a *tone*, the reason why it stands out; a *line* is a
-few spans; a *terminal* says how lines are written to one stream.
+Vocabulary: a *terminal* says how lines (of ``views.text``) are written to one stream.
 
 Rules: whatever is shown passes through `clean` here and nowhere else, so renderers needn't think of
 it. What is shown never breaks a line in two; a person's screen is there to cut tables for, and to wrap messages at its width, but
@@ -17,78 +16,24 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from itertools import groupby
-from typing import IO, NamedTuple
+from typing import IO
 
 from msgspec import Struct
 
-# Controls; surrogates; what YAML calls unprintable; and characters that are invisible or turn the
-# direction of text, by which a name can look like another. A tab moves the cursor and no more: it stays.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-_NAMED = {"\n": "\\n", "\r": "\\r"}
+from kubectl_reconcile.views.text import Line, Span, Tone, clean
 
-
-def clean(text: str) -> str:
-    r"""Return *text* as one line that can do a terminal no harm; what could is spelt as an escape (``\x1b``)."""
-    return _UNSAFE.sub(_escaped, text) if _UNSAFE.search(text) else text
-
-
-def is_clean(text: str) -> bool:
-    """Tell whether *text* can be shown as it is, on one line."""
-    return _UNSAFE.search(text) is None
-
-
-def _escaped(found: re.Match[str]) -> str:
-    character = found[0]
-    code = ord(character)
-    if named := _NAMED.get(character):
-        return named
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-class Tone(Enum):
-    """Why a piece of text stands out. The value is the colour's code, for terminals that have colours."""
-
-    PLAIN = ""
-    """It doesn't."""
-    ADDED = "32"
-    """It will be there."""
-    REMOVED = "31"
-    """It won't be there any more."""
-    PLACE = "36"
-    """It says where in an object one looks."""
-    TITLE = "1"
-    """It begins something."""
-    ASIDE = "2"
-    """It may be passed over."""
-    GOOD = "32;1"
-    """All is well."""
-    WARNING = "33"
-    """It deserves a look before going on."""
-    BAD = "31;1"
-    """It is wrong."""
-
-
-class Span(NamedTuple):
-    """A piece of a line."""
-
-    text: str
-    tone: Tone = Tone.PLAIN
-
-
-Line = tuple[Span, ...]
-"""One line, without its end."""
-
-EMPTY: Line = ()
-
-
-def line(text: str, tone: Tone = Tone.PLAIN) -> Line:
-    """Return a line of one tone."""
-    return (Span(text, tone),)
+_COLOURS = {
+    Tone.ADDED: "32",
+    Tone.REMOVED: "31",
+    Tone.PLACE: "36",
+    Tone.TITLE: "1",
+    Tone.ASIDE: "2",
+    Tone.GOOD: "32;1",
+    Tone.WARNING: "33",
+    Tone.BAD: "31;1",
+}
+"""The code of each tone's colour, for terminals that have colours."""
 
 
 class Terminal(Struct, frozen=True):
@@ -119,7 +64,7 @@ class Terminal(Struct, frozen=True):
 
     def _painted(self, span: Span) -> str:
         text = clean(span.text)
-        return f"\x1b[{span.tone.value}m{text}\x1b[0m" if self.colour and span.tone.value and text else text
+        return f"\x1b[{code}m{text}\x1b[0m" if (code := _COLOURS.get(span.tone)) and self.colour and text else text
 
     @property
     def stream(self) -> IO[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubectl_reconcile.cli.output.masking import masked
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.rendering.unstable import DRAWN_LATER, drawn_between, with_placeholders
+from kubectl_reconcile.views.masking import masked
 from tests.core.planning.services import live, only, plan, service
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\n%s"

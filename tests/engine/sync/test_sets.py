@@ -8,7 +8,6 @@ from contextlib import suppress
 import pytest
 from msgspec.structs import replace
 
-from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
@@ -16,6 +15,7 @@ from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.perform import perform
+from kubectl_reconcile.views import changes
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ async def test_a_preview_without_a_name_says_which_sync_an_object_belongs_to(sho
     made = await engine.plan(shop.session, nameless)
     (change,) = made.changes
     assert (change.op, change.provenance.foreign) == (Op.UPDATE, f"Sync {shop.namespace}/shop")
-    assert f"belongs to Sync {shop.namespace}/shop" in " ".join(text for text, _ in render.notes_on(change, made, ""))
+    assert f"belongs to Sync {shop.namespace}/shop" in " ".join(text for text, _ in changes.notes_on(change, made, ""))
 
 
 async def test_who_may_not_read_is_not_told_that_something_would_be_created(shop, config_map):

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kubectl_reconcile.cli.output.data.yamltext import dump
-from kubectl_reconcile.cli.output.terminal import Line, line
+from kubectl_reconcile.views.text import Line, line
+from kubectl_reconcile.views.yamltext import dump
 
 
 def structured(tree: Any, output: str) -> Iterable[Line]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
-from kubectl_reconcile.cli.output.render import PlanView, sides
 from kubectl_reconcile.core.planning.plan import Change
+from kubectl_reconcile.views.changes import PlanView, sides
 
 _CONTEXT = 4
 _EXACT_LINES = 500

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kubectl_reconcile.cli.output.terminal import clean, is_clean
+from kubectl_reconcile.views.text import clean, is_clean
 
 # Text that no YAML reader, 1.1 or 1.2, takes for anything else: begins with a letter, a slash or an
 # underscore and holds no colon or hash where these mean something; or begins with a number that its unit
