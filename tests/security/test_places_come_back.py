@@ -283,7 +283,7 @@ async def test_who_lasts_while_too_many_are_late_makes_room_once_fewer_are(monke
             await until(lambda name=name: stays[name].has_begun, f"{name} has a place")
         stays["d"] = Stay("d")
         stays["d"].task = asyncio.create_task(stay(stays["d"]))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # many moments: nothing shows that none of the two has made room
         assert not stays["d"].has_begun
         stays["a"].go()
         await until(lambda: stays["d"].has_begun, "somebody else is late now, and makes room")
