@@ -8,6 +8,10 @@ average: all bounds are linear in weights, so it doesn't matter how a range's we
 
 A step is about 0.3 µs, measured with the library in use; there a field that is looked up is a copy of what it holds.
 
+Nothing else bounds it. The library has no limits of steps, time or memory, tells no syntax tree that could be weighed, and holds the interpreter until it is
+done: no alarm is heard meanwhile, and no other thread runs. Nor do sizes tell: eighty characters about a list of a thousand numbers are done at once or take hours, so a limit on
+objects or expressions that kept those away would refuse what people write. ``tests/core/health/test_cel_cost.py`` shows it: this module may go when that fails.
+
 Pure.
 """
 
