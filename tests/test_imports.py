@@ -1,10 +1,13 @@
-"""What tests share is in plain modules and fixtures: nothing imports a test module or a conftest, and nothing hides that it does."""
+"""What tests share is in plain modules and fixtures: nothing imports a test module or a conftest, and nothing hides that it does. No imports form a circle."""
 
 import ast
 import re
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from tests.closure import said
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
@@ -80,3 +83,60 @@ def test_nobody_but_sources_asks_which_kind_of_source_one_is():
         if not path.is_relative_to(package / "source") and (found := SOURCES.search(path.read_text()))
     ]
     assert asking == [], "ask for a capability: see kubectl_reconcile/source/base.py"
+
+
+STILL_OPEN_TO_BOTH_SIDES = {
+    ("kubectl_reconcile.cli.complete", "kubectl_reconcile.cli.main"),
+    ("kubectl_reconcile.engine.sync.revisions.strangers", "kubectl_reconcile.engine.sync.reconcile"),
+}
+"""Imports that aren't followed here: each is known to come back, and is to be turned around."""
+
+
+def imports_of(texts):
+    """Which modules each module imports: at its top, within a function, for types alone, or by ``import_module``; a package without its modules."""
+
+    def module(name):
+        """The longest part of a name that is a module."""
+        while name and name not in texts:
+            name = name.rpartition(".")[0]
+        return name
+
+    return {
+        name: {module(each) for each in said(text, name.replace(".", "/") + ".py").imports} - {"", name}
+        for name, text in texts.items()
+    }
+
+
+def circle_in(graph):
+    """The modules of one circle, in the order in which they import each other; nothing where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
+
+
+CIRCLES = {
+    "of two": {"a.one": "from a import two", "a.two": "from a.one import name"},
+    "by a function": {"a.one": "def f():\n    from a.two import name", "a.two": "import a.one"},
+    "for types alone": {"a.one": "if TYPE_CHECKING:\n    from a.two import Name", "a.two": "from a.one import name"},
+    "by name": {"a.one": "import_module('a.two')", "a.two": "from a.one import name"},
+    "of three": {"a.one": "import a.two", "a.two": "import a.three", "a.three": "import a.one"},
+}
+
+
+@pytest.mark.parametrize("texts", CIRCLES.values(), ids=CIRCLES)
+def test_a_circle_of_imports_is_found(texts):
+    assert set(circle_in(imports_of(texts))) == texts.keys()
+
+
+def test_no_imports_form_a_circle():
+    packages = ("kubectl_reconcile", "kubectl_reconcile_operators", "releasing")
+    files = [path.relative_to(ROOT) for package in packages for path in (ROOT / package).rglob("*.py")]
+    texts = {
+        ".".join(file.with_suffix("").parts).removesuffix(".__init__"): (ROOT / file).read_text() for file in files
+    }
+    graph = imports_of(texts)
+    for importer, imported in STILL_OPEN_TO_BOTH_SIDES:
+        graph.get(importer, set()).discard(imported)
+    assert circle_in(graph) == [], "each imports the next: move what both need below both, or hand it over"

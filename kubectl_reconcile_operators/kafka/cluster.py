@@ -251,7 +251,7 @@ def _status(cr: Manifest, spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: 
         "underReplicatedPartitions": len(s.behind),
         "offlinePartitions": len(s.offline),
         "topics": _topics(spec, s),
-        "users": users_told(spec, s, ctx),
+        "users": users_told(spec.users, s, ctx),
     }
 
 

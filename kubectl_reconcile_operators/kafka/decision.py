@@ -89,7 +89,7 @@ def _due(
     yield from _ended(s, templates)
     if s.is_told:
         yield from _settings(spec, s)
-        yield from user_steps(spec, s, ctx)
+        yield from user_steps(spec.users, s, ctx)
         if len(s.registered) >= spec.controllers:
             yield from topic_steps(spec, s)
         yield from voter_steps(spec, s, ctx)
@@ -112,7 +112,7 @@ def _due(
 def refusals(wanted: KafkaSpec, spec: KafkaSpec, s: KafkaState, plan: MovePlan, ctx: Context) -> list[tuple[str, str]]:
     """Return what of the *wanted* spec is refused while all else goes on, words and sentences; *spec* is what of it is in effect."""
     return [
-        *((each.reason, each.text) for each in taken(s, ctx)), *refused_certificates(wanted, s), *refused_users(spec, s, ctx), *_shrunk(spec, s), *refused_moves(spec, plan), *refused_topics(spec, s),
+        *((each.reason, each.text) for each in taken(s, ctx)), *refused_certificates(wanted, s), *refused_users(spec.users, s, ctx), *_shrunk(spec, s), *refused_moves(spec, plan), *refused_topics(spec, s),
     ]  # fmt: skip
 
 

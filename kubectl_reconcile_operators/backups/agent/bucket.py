@@ -24,8 +24,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from kubectl_reconcile_operators.backups.agent.folder import Folder
-from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, Written
-from kubectl_reconcile_operators.backups.agent.place import PlaceError
+from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, PlaceError, Written
 
 if TYPE_CHECKING:  # they are there for types alone
     from obstore.store import ClientConfig, RetryConfig, S3Config

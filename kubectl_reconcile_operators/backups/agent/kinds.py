@@ -1,4 +1,4 @@
-"""What backups are of: how they are called, and how one is checked."""
+"""What backups are of: how they are called, how one is checked, and what may be wrong with them or their place."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ class DamagedError(Exception):
 
 class NoRoomError(Exception):
     """The volume has no room left."""
+
+
+class PlaceError(Exception):
+    """The place can't be got at; *reason* is a word for it, the message names the field and says what to do."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from kubectl_reconcile_operators.backups.agent.folder import Folder
-from kubectl_reconcile_operators.backups.agent.kinds import BackupKind, Written
+from kubectl_reconcile_operators.backups.agent.kinds import BackupKind, PlaceError, Written
 
 _SPOOL = "passing"
-
-
-class PlaceError(Exception):
-    """The place can't be got at; *reason* is a word for it, the message names the field and says what to do."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 class BackupPlace(Protocol):

@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kubectl_reconcile_operators.backups.agent.kinds import Written
-from kubectl_reconcile_operators.backups.agent.place import BackupPlace, PlaceError
+from kubectl_reconcile_operators.backups.agent.kinds import PlaceError, Written
+from kubectl_reconcile_operators.backups.agent.place import BackupPlace
 from kubectl_reconcile_operators.backups.retention import BackupNames, RetentionRule
 
 _MESSAGE_MAX = 3000

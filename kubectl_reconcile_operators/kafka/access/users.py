@@ -3,7 +3,7 @@
 Brokers tell who can log in, and never with which password. So the status notes of which version of a Secret a user was given the password; where the Secret has another one, the user is given its password again. Users that the spec doesn't
 name and never did are left alone. One that it named once, by the status or else by the journal of actions, is locked out before others are let in, and stays: brokers of 4.3.1 lose all passwords when they start again after a user was deleted (seen).
 
-Pure: a spec and a state in, steps out.
+Pure: users and a state in, steps out.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubectl_reconcile.module_api import Context, Manifest, Select, SpecError, map_at, maps_in, text_at
 from kubectl_reconcile_operators.certificates.worth import SECRET_ABSENT, SECRET_OK
+from kubectl_reconcile_operators.kafka.situation import KafkaState
 from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep
-
-if TYPE_CHECKING:
-    from kubectl_reconcile_operators.kafka.situation import KafkaState
-    from kubectl_reconcile_operators.kafka.spec import KafkaSpec
 
 _USER = re.compile(r"[a-z0-9]([a-z0-9-]{0,32}[a-z0-9])?")
 _DONE = re.compile(rf"({KafkaDo.SET_USER}|{KafkaDo.LOCK_USER})-({_USER.pattern})-[0-9a-f]{{8}}")
@@ -71,10 +68,10 @@ def users_named(tree: Any) -> list[str]:
 # --- steps ----------------------------------------------------------------------------------------
 
 
-def user_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
-    """Yield what it takes until those log in that the spec names, with the passwords of their Secrets, and those no more that it named once."""
-    yield from _locked_out(spec, s)
-    for user in (each.name for each in spec.users):
+def user_steps(users: Collection[KafkaUser], s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
+    """Yield what it takes until those log in that a spec names, with the passwords of their Secrets, and those no more that it named once."""
+    yield from _locked_out(users, s)
+    for user in (each.name for each in users):
         secret = secret_of(ctx, user)
         worth, version = s.access.worth(secret), s.access.version(secret)
         if worth == SECRET_ABSENT:
@@ -90,17 +87,17 @@ def user_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaSt
             )  # fmt: skip
 
 
-def _locked_out(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
-    for user, version in sorted(_left(spec, s).items()):
+def _locked_out(users: Collection[KafkaUser], s: KafkaState) -> Iterator[KafkaStep]:
+    for user, version in sorted(_left(users, s).items()):
         text = f"lock user {user} out, whom the spec doesn't name any more: its password becomes one that nobody knows"
         yield KafkaStep(
             KafkaDo.LOCK_USER, Aim.CHANGING, text, _occasion(user, version), parameters={"user": user}
         )  # fmt: skip
 
 
-def _left(spec: KafkaSpec, s: KafkaState) -> dict[str, str]:
+def _left(users: Collection[KafkaUser], s: KafkaState) -> dict[str, str]:
     """Return who may still log in though the spec names them no more, each with the version of its Secret: by the status, as far as brokers know them, or by what was done since it was written, which says no version."""
-    wanted, last = {each.name for each in spec.users}, _last_done(s)
+    wanted, last = {each.name for each in users}, _last_done(s)
     done = {user: "" for user, verb in last.items() if verb == KafkaDo.SET_USER and user not in s.access.noted}
     noted = {
         user: version
@@ -110,20 +107,20 @@ def _left(spec: KafkaSpec, s: KafkaState) -> dict[str, str]:
     return {user: version for user, version in {**done, **noted}.items() if user not in wanted}
 
 
-def refused_users(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[tuple[str, str]]:
+def refused_users(users: Collection[KafkaUser], s: KafkaState, ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield the Secrets whose users stay as they are: a word and a sentence."""
-    for each in spec.users:
+    for each in users:
         secret = secret_of(ctx, each.name)
         if s.access.worth(secret) not in {SECRET_OK, SECRET_ABSENT}:
             yield "SecretUnusable", f"Secret {secret} {s.access.worth(secret)}"
 
 
-def users_told(spec: KafkaSpec, s: KafkaState, ctx: Context) -> list[dict[str, str]]:
+def users_told(users: Collection[KafkaUser], s: KafkaState, ctx: Context) -> list[dict[str, str]]:
     """Return what a status says of users: those that have the password of their Secret, and those that are still to be taken away."""
-    wanted = {each.name for each in spec.users}
+    wanted = {each.name for each in users}
     found: Mapping[str, str] = {
         **{user: version for user, version in s.access.noted.items() if user in wanted},
-        **_left(spec, s),
+        **_left(users, s),
         **{user: s.access.version(secret_of(ctx, user)) for user in wanted if _has(user, secret_of(ctx, user), s)},
     }
     return [

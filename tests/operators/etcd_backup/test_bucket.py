@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from kubectl_reconcile_operators.backups.agent.bucket import BucketAddress, fault_of
-from kubectl_reconcile_operators.backups.agent.kinds import DamagedError
-from kubectl_reconcile_operators.backups.agent.place import PlaceError, add_place_arguments, place_of
+from kubectl_reconcile_operators.backups.agent.kinds import DamagedError, PlaceError
+from kubectl_reconcile_operators.backups.agent.place import add_place_arguments, place_of
 from kubectl_reconcile_operators.backups.retention import RetentionRule
 from kubectl_reconcile_operators.etcd_backup.agent.restore import main as restore
 from kubectl_reconcile_operators.etcd_backup.agent.snapshots import SNAPSHOTS
