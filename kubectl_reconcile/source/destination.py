@@ -25,6 +25,21 @@ class UnresolvedError(Exception):
     """Nobody knows an address of the host."""
 
 
+def addresses_of(host: str, port: int) -> tuple[str, ...]:
+    """Return all addresses of a host. Blocks, and can't be ended.
+
+    Raises:
+        UnresolvedError: there is none.
+    """
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        found = []
+    if not found:
+        raise UnresolvedError(f"Could not resolve host: {host}")
+    return tuple(dict.fromkeys(str(there[0]) for *_, there in found))
+
+
 class Destination(Struct, frozen=True):
     """The server of *url*, where a Sync states the URL *stated*. What *may* be connected to is judged by addresses; None for a person's own, of which all is."""
 
@@ -53,14 +68,7 @@ class Destination(Struct, frozen=True):
         Raises:
             UnresolvedError: there is none.
         """
-        place = self.place
-        try:
-            found = socket.getaddrinfo(place.host.strip("[]"), place.port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
-            found = []
-        if not found:
-            raise UnresolvedError(f"Could not resolve host: {place.host}")
-        return tuple(dict.fromkeys(str(there[0]) for *_, there in found))
+        return addresses_of(self.place.host, self.place.port)
 
     def judged(self, addresses: Iterable[str]) -> tuple[str, ...]:
         """Return those of *addresses* that may be connected to.

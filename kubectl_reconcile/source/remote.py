@@ -34,6 +34,7 @@ from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.source.destination import Destination, UnresolvedError
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.http.proxies import proxy_url
 from kubectl_reconcile.source.running.process import BIG_FILE
 
 
@@ -333,7 +334,7 @@ def _held(repository: Repository) -> tuple[dict[str, str], dict[str, str]]:
     settings = {"http.followRedirects": "false"}
     if there.url != there.stated:
         settings[f"url.{there.url}.insteadOf"] = there.stated
-    if is_behind_proxy(there.url):
+    if proxy_url(there.url):
         with suppress(UnresolvedError):
             there.judged(there.looked_up())
         return settings, {"no_proxy": "", "NO_PROXY": ""}
@@ -362,17 +363,6 @@ def ssh_address(repository: Repository) -> dict[str, str]:
 
 
 _SSH_PORT = 22
-
-
-def is_behind_proxy(url: str) -> bool:
-    """Tell whether git would go through a proxy, or might: its names of variables, and the plainest form of ``no_proxy``."""
-    parts = urlsplit(url)
-    own = ("http_proxy",) if parts.scheme == "http" else ("https_proxy", "HTTPS_PROXY")
-    if not any(os.environ.get(name) for name in (*own, "all_proxy", "ALL_PROXY")):
-        return False
-    direct = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").replace(",", " ").lower().split()
-    host = (parts.hostname or "").lower()
-    return not any(each in {"*", host} or host.endswith(f".{each.lstrip('.')}") for each in direct)
 
 
 class _Moved:

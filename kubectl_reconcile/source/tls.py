@@ -41,14 +41,14 @@ def why_untrusted(there: Destination, ca_bundle: str) -> str:
         ):
             return ""
     except ssl.SSLCertVerificationError as error:
-        return reason_of(error)
+        return reason_of(error.verify_code)
     except (OSError, ValueError, UnresolvedError, SourceError):  # the bundle is none, or the server is gone by now
         return ""
 
 
-def reason_of(error: ssl.SSLCertVerificationError) -> str:
+def reason_of(verify_code: int) -> str:
     """Return why a certificate was refused, in git's words; empty where git has no word of its own."""
-    return _REASONS.get(error.verify_code, "")
+    return _REASONS.get(verify_code, "")
 
 
 def _has_proxy() -> bool:

@@ -1,8 +1,7 @@
 """The question where refs are, put to a repository's server over HTTP by ourselves; where anything isn't clear, git is to put it.
 
-The rules are those that git is held to (``source.remote``): credentials go to the host of the URL alone, and no redirect is
-followed with them, or where the repository is to stay; addresses are judged as they are connected to; certificates are always checked, against the Secret's CA where it gives one; an
-answer is bounded in bytes and time. What is refused is said in the words that git's refusals are turned into.
+The rules are those that git is held to (``source.remote``), and those of our client (``source.http.client``); no redirect is
+followed with credentials, or where the repository is to stay. What is refused is said in the words that git's refusals are turned into.
 
 Git puts the question where its own configuration, the machine's proxy, or variables that are meant for git have a say; where a server speaks
 another protocol, or says more than is wanted; and where certificates aren't trusted by the system, of which git may know more.
@@ -11,39 +10,28 @@ another protocol, or says more than is wanted; and where certificates aren't tru
 from __future__ import annotations
 
 import os
-import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
-from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
 from kubectl_reconcile import __version__
 from kubectl_reconcile.core.resources.credential_scope import Address, NoAddressError
-from kubectl_reconcile.source.asking.connection import HttpAnswer, LateError, Server, UnreachableError
-from kubectl_reconcile.source.asking.kept import KEPT, Whose
 from kubectl_reconcile.source.asking.packets import Advertisement, UnclearError, advertised, question, told
 from kubectl_reconcile.source.complaints import explained, said_nothing
-from kubectl_reconcile.source.destination import Destination
+from kubectl_reconcile.source.http.client import HttpClient, Redirects
+from kubectl_reconcile.source.http.connection import HttpAnswer
+from kubectl_reconcile.source.http.errors import HttpError, HttpFault
+from kubectl_reconcile.source.http.proxies import proxy_url
 from kubectl_reconcile.source.limits import MOST_REFS_BYTES, GitLimits
-from kubectl_reconcile.source.remote import (
-    MOVED,
-    Credentials,
-    Repository,
-    Scheme,
-    is_behind_proxy,
-    refuse_unchecked,
-)
-from kubectl_reconcile.source.running.ending import ending
+from kubectl_reconcile.source.remote import MOVED, Repository, Scheme, refuse_unchecked
 from kubectl_reconcile.source.tls import reason_of
 
 _LEFT_TO_GIT_S: Final = 3600.0
 """How long git puts the questions to a server that it understood and we didn't, in seconds."""
 _LEAST_S: Final = 1.0
-_MOST_REDIRECTS: Final = 5
 _ADVERTISEMENT: Final = "/info/refs?service=git-upload-pack"
-_MOVED: Final = frozenset({301, 302, 303, 307, 308})
 _TRUSTED_FILE: Final = "GIT_SSL_CAINFO"
 """The variable that has git trust the certificates of a file."""
 
@@ -70,14 +58,16 @@ class Asking(Struct):
             return by_git(names, timeout_s)
         try:
             return self._asked(names, began_s + timeout_s)
-        except LateError:
-            raise said_nothing(self.repository, limits, timeout_s) from None
-        except UnreachableError as error:
-            raise explained(self.repository, str(error)) from None
-        except (UnclearError, OSError) as error:
+        except HttpError as error:
+            if error.what is HttpFault.LATE:
+                raise said_nothing(self.repository, limits, timeout_s) from None
+            if error.what is HttpFault.UNREACHABLE:
+                raise explained(self.repository, error.why) from None
+            if error.verify_code and self.repository.credentials.ca_bundle:  # of the system's own git may know others
+                raise explained(self.repository, reason_of(error.verify_code) or "SSL certificate problem") from None
             self._object_format = ""
-            if (why := _why_untrusted(error, self.repository.credentials)) is not None:
-                raise explained(self.repository, why) from None
+        except UnclearError:
+            self._object_format = ""
         found = by_git(names, max(began_s + timeout_s - time.monotonic(), _LEAST_S))
         self._left_to_git_until_s = time.monotonic() + _LEFT_TO_GIT_S
         return found
@@ -103,21 +93,11 @@ class Asking(Struct):
 
     def _advertisement(self, url: str, deadline_s: float) -> tuple[str, HttpAnswer]:
         """Return what the server advertises, and where that was found, should it have moved."""
-        for _ in range(_MOST_REDIRECTS + 1):
-            answer = self._talk(url, _ADVERTISEMENT, {"Pragma": "no-cache"}, deadline_s)
-            if answer.status not in _MOVED:
-                return url, answer
-            url = self._moved(url, answer)
-        raise UnclearError("the server redirects too often")
-
-    def _moved(self, url: str, answer: HttpAnswer) -> str:
-        if self.repository.stays or self.repository.credentials.header():
-            self._refused(answer.status)
-        there = urljoin(url + _ADVERTISEMENT, answer.headers.get("location", ""))
-        base = there.removesuffix(_ADVERTISEMENT)
-        if base == there or not _is_plain(base) or (url.startswith("https:") and not base.startswith("https:")):
+        answer = self._talk(url, _ADVERTISEMENT, {"Pragma": "no-cache"}, deadline_s)
+        base = answer.url.removesuffix(_ADVERTISEMENT)
+        if base == answer.url or not _is_plain(base):
             raise UnclearError("the server redirects to an address that isn't followed")
-        return base
+        return base, answer
 
     def _put(self, url: str, names: Sequence[str], object_format: str, deadline_s: float) -> HttpAnswer:
         headers = {
@@ -129,24 +109,13 @@ class Asking(Struct):
     def _talk(
         self, url: str, what: str, headers: Mapping[str, str], deadline_s: float, body: bytes | None = None
     ) -> HttpAnswer:
-        """Return what the server at *url* answers; one that hung up on a connection that was kept is asked once more on a new one."""
-        there = Destination(url, self.repository.url, self.repository.may)
-        place, credentials = there.place, self.repository.credentials
-        trusted = "" if credentials.ca_bundle else os.environ.get(_TRUSTED_FILE, "")
-        server = Server(place.scheme, place.host.strip("[]"), place.port, credentials.ca_bundle, trusted)
-        name, _, value = credentials.header().partition(": ")
-        own = {name: value} if name else {}
+        """Return what the server at *url* answers, with where that was."""
+        repository = self.repository
+        stays = repository.stays or repository.credentials.header()
+        redirects, trusted = Redirects.NOWHERE if stays else Redirects.OWN, os.environ.get(_TRUSTED_FILE, "")
+        client = HttpClient(repository.url, repository.credentials, repository.may, redirects, trusted)
         common = {"User-Agent": f"git/kubectl-reconcile-{__version__}", "Git-Protocol": "version=2"}
-        sent = {**common, **own, **headers}
-        while True:
-            with KEPT.one(Whose(server, credentials), there) as connection, connection.used(ending(), deadline_s):
-                was_kept = connection.is_open
-                try:
-                    return connection.ask(urlsplit(url).path + what, sent, MOST_REFS_BYTES, body)
-                except ConnectionError:
-                    if not was_kept:
-                        raise
-                    connection.close()
+        return client.ask(url + what, MOST_REFS_BYTES, deadline_s, {**common, **headers}, body)
 
     def _understood(self, answer: HttpAnswer, names: Sequence[str]) -> Advertisement:
         if not _is(answer, "advertisement"):
@@ -179,7 +148,7 @@ def _is_for_us(repository: Repository) -> bool:
         and not repository.user_config
         and _is_plain(repository.url)
         and not any(name.startswith("GIT_SSL_") and name != _TRUSTED_FILE for name in os.environ)
-        and not is_behind_proxy(repository.url)
+        and not proxy_url(repository.url)
     )
 
 
@@ -189,10 +158,3 @@ def _is_plain(url: str) -> bool:
         return "@" not in url and Address.of(url).scheme in {"http", "https"}
     except NoAddressError:
         return False
-
-
-def _why_untrusted(error: Exception, credentials: Credentials) -> str | None:
-    """Return why a certificate isn't trusted, where the CA was given; of the system's own git may know others."""
-    if not isinstance(error, ssl.SSLCertVerificationError) or not credentials.ca_bundle:
-        return None
-    return reason_of(error) or "SSL certificate problem"

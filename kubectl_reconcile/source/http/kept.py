@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from kubectl_reconcile.source.asking.connection import GitConnection, Server
 from kubectl_reconcile.source.destination import Destination
+from kubectl_reconcile.source.http.connection import HttpConnection, Server
 from kubectl_reconcile.source.remote import Credentials
 
 _IDLE_S: Final = 90.0
@@ -34,16 +34,16 @@ class KeptConnections:
     def __init__(self, most: int = _MOST) -> None:
         self._guard = threading.Lock()
         self._most = most
-        self._waiting: OrderedDict[Whose, list[tuple[GitConnection, float]]] = OrderedDict()
+        self._waiting: OrderedDict[Whose, list[tuple[HttpConnection, float]]] = OrderedDict()
         self._count = 0
 
     @contextmanager
-    def one(self, whose: Whose, there: Destination) -> Iterator[GitConnection]:
+    def one(self, whose: Whose, there: Destination) -> Iterator[HttpConnection]:
         """Yield a connection that was used before if there is one, to an address that *there* may be, else a new one.
 
         After the block it is kept if it is still good.
         """
-        connection = self._taken(whose, there) or GitConnection(whose.server, there)
+        connection = self._taken(whose, there) or HttpConnection(whose.server, there)
         try:
             yield connection
         except BaseException:
@@ -58,10 +58,12 @@ class KeptConnections:
             self._count += 1
             self._trim()
 
-    def _taken(self, whose: Whose, there: Destination) -> GitConnection | None:
+    def _taken(self, whose: Whose, there: Destination) -> HttpConnection | None:
         with self._guard:
             self._trim()
-            if whose not in self._waiting or there.why_not(self._waiting[whose][-1][0].address):
+            if whose not in self._waiting or (
+                whose.server.proxy is None and there.why_not(self._waiting[whose][-1][0].address)
+            ):
                 return None
             connection = self._without(whose, at=-1)
         if connection.is_open:
@@ -78,7 +80,7 @@ class KeptConnections:
                 return
             self._without(whose, at=0).close()
 
-    def _without(self, whose: Whose, at: int) -> GitConnection:
+    def _without(self, whose: Whose, at: int) -> HttpConnection:
         connections = self._waiting[whose]
         connection, _ = connections.pop(at)
         self._count -= 1
