@@ -10,6 +10,7 @@ Pure: no I/O, no clock, no logging.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -318,6 +319,24 @@ def controller_of(manifest: Manifest) -> Manifest | None:
     """Return the owner reference with ``controller: true``, or None. At most one exists."""
     owners = maps_in(metadata_of(manifest).get("ownerReferences"))
     return next((owner for owner in owners if owner.get("controller") is True), None)
+
+
+def decoded(value: object) -> bytes:
+    """Return what a *value* of a Secret stands for, or one of a ConfigMap's ``binaryData``.
+
+    Raises:
+        ValueError: it isn't base64.
+    """
+    return base64.b64decode(str(value), validate=True)
+
+
+def decoded_text(value: object) -> str:
+    """Return the text that a *value* of a Secret stands for.
+
+    Raises:
+        ValueError: it isn't base64, or what it stands for isn't text.
+    """
+    return decoded(value).decode()
 
 
 def walk(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:

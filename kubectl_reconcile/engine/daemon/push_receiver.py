@@ -8,8 +8,6 @@ is kept as it takes to see which branch it speaks of.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -19,7 +17,7 @@ from msgspec import Struct, field
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.daemon.webhook_signature import HeardWords, Word, concerns
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, decoded_text
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.source import GitSpec
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
@@ -112,10 +110,10 @@ class PushReceiver(Struct):
             return known
         try:
             secret = await self.client.impersonate(sync.account).get(secret_path(sync.namespace, name))
-            known = base64.b64decode((secret.get("data") or {}).get(_KEY) or "").decode().strip()
+            known = decoded_text((secret.get("data") or {}).get(_KEY) or "").strip()
         except NotFound:
             known = ""
-        except (ApiError, binascii.Error, UnicodeDecodeError) as error:
+        except (ApiError, ValueError) as error:
             event(log, logging.WARNING, "hook's Secret not read", secret=f"{sync.namespace}/{name}", error=error)
             known = ""
         if len(self._secrets) >= _MOST_SECRETS:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ssl
 
 from kubectl_reconcile.cluster.access.route import Tls
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError
 from kubectl_reconcile.core.module.api import PodTls, SilentPodError
-from kubectl_reconcile.core.objects import mapping_of
+from kubectl_reconcile.core.objects import decoded, mapping_of
 
 _AUTHORITY, _CERTIFICATE, _KEY = "ca.crt", "tls.crt", "tls.key"
 
@@ -30,9 +28,7 @@ async def context_of(client: Client, namespace: str, tls: PodTls) -> ssl.SSLCont
     if missing := [key for key in (_AUTHORITY, _CERTIFICATE, _KEY) if not data.get(key)]:
         raise SilentPodError(f"{where} lacks the key {missing[0]}")
     try:
-        authority, certificate, key = (
-            base64.b64decode(data[name], validate=True) for name in (_AUTHORITY, _CERTIFICATE, _KEY)
-        )
+        authority, certificate, key = (decoded(data[name]) for name in (_AUTHORITY, _CERTIFICATE, _KEY))
         return Tls(authority, certificate, key).context()
-    except (binascii.Error, UnicodeDecodeError, KubeconfigError) as error:
+    except (ValueError, KubeconfigError) as error:
         raise SilentPodError(f"{where} holds no certificates that can be used") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.api import Module, SeenSecret
-from kubectl_reconcile.core.objects import GroupKind, Manifest, controller_of, mapping_of
+from kubectl_reconcile.core.objects import GroupKind, Manifest, controller_of, decoded_text, mapping_of
 from kubectl_reconcile.engine.modules.external_systems import OutsideError
 
 _SECRET = GroupKind("", "Secret")
@@ -151,8 +150,8 @@ def _encoded(values: Mapping[str, str]) -> dict[str, str]:
 
 def _text(encoded: object) -> str | None:
     try:
-        return base64.b64decode(str(encoded), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+        return decoded_text(encoded)
+    except ValueError:
         return None
 
 

@@ -6,15 +6,13 @@ namespace in it. So the Secret says what it is for: in annotation ``reconcile.de
 
 from __future__ import annotations
 
-import base64
-import binascii
 import shlex
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.annotations import URLS
-from kubectl_reconcile.core.objects import Manifest, annotations_of
+from kubectl_reconcile.core.objects import Manifest, annotations_of, decoded_text
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
 from kubectl_reconcile.core.resources.source import GitSpec
@@ -53,8 +51,7 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
         return Repository.of(git.url)
     secret = await secret_of(session, sync.namespace, git.secret)
     repository = Repository.of(git.url, _credentials(secret))
-    if not (scope := scope_of(secret)).covers(repository.url):
-        raise _not_meant(secret, scope, repository.url)
+    _require_meant(secret, repository.url)
     return repository
 
 
@@ -71,8 +68,7 @@ async def chart_of(session: Session, sync: Sync) -> PinnedChart | None:
     credentials = Credentials()
     if pin.secret:
         secret = await secret_of(session, sync.namespace, pin.secret)
-        if not (scope := scope_of(secret)).covers(pin.repository):
-            raise _not_meant(secret, scope, pin.repository)
+        _require_meant(secret, pin.repository)
         credentials = _credentials(secret)
     folder = session.cache_dir / "charts"
     return chart_repository.chart_of(
@@ -126,14 +122,24 @@ def _credentials(secret: Manifest) -> Credentials:
 
 def _decoded(text: str, secret: Manifest, key: str) -> str:
     try:
-        return base64.b64decode(text).decode()
-    except (binascii.Error, UnicodeDecodeError):
+        return decoded_text(text)
+    except ValueError:
         message = f"key {key} of Secret {_name(secret)} isn't text"
         raise SourceError(SourceFault.UNAUTHORIZED, message, "") from None
 
 
 def _name(secret: Manifest) -> str:
     return f"{secret['metadata']['namespace']}/{secret['metadata']['name']}"
+
+
+def _require_meant(secret: Manifest, url: str) -> None:
+    """Return if *secret* names *url*, or a prefix of it.
+
+    Raises:
+        SourceError: it doesn't (``UNAUTHORIZED``); the message has the line that allows it.
+    """
+    if not (scope := scope_of(secret)).covers(url):
+        raise _not_meant(secret, scope, url)
 
 
 def _not_meant(secret: Manifest, scope: CredentialScope, url: str) -> SourceError:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import shutil
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
-from kubectl_reconcile.core.objects import Manifest, Problem, Severity
+from kubectl_reconcile.core.objects import Manifest, Problem, Severity, decoded_text
 from kubectl_reconcile.core.resources.signatures import SignatureFormat
 from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.sync import Sync
@@ -124,8 +122,8 @@ def _entries(holder: Manifest, kind: str) -> dict[str, str]:
     binary = dict(entries if kind == "Secret" else holder.get("binaryData") or {})
     for name, text in binary.items():
         try:
-            entries[name] = base64.b64decode(text).decode()
-        except (binascii.Error, UnicodeDecodeError):
+            entries[name] = decoded_text(text)
+        except ValueError:
             raise KeysError(
                 f"entry {name} isn't text", "give OpenPGP keys in ASCII armour: gpg --export --armor"
             ) from None

@@ -7,15 +7,13 @@ What can't be read leaves its variables without a value, which is a problem wher
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Final
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.manifests.parse import Located, Steps, field_lines
 from kubectl_reconcile.core.manifests.revision import ReadableSource, Revision
-from kubectl_reconcile.core.objects import Manifest, map_at
+from kubectl_reconcile.core.objects import Manifest, decoded_text, map_at
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Value, Values
 from kubectl_reconcile.core.resources.substitute import Holder, Variable
 from kubectl_reconcile.core.resources.sync import Sync
@@ -77,12 +75,12 @@ def _value(variable: Variable, there: Mapping[tuple[Holder, str], Manifest | str
     if holder is Holder.CONFIG_MAP:
         return Value(str(text), variable.type, stamp=str(text), origin=origin)
     try:
-        decoded = base64.b64decode(str(text), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError, ValueError):
+        value = decoded_text(text)
+    except ValueError:
         return f"{origin} isn't text"
     metadata = map_at(found, "metadata") if not isinstance(found, str) else {}
     return Value(
-        decoded,
+        value,
         variable.type,
         secret=True,
         stamp=f"{metadata.get('uid')}/{metadata.get('resourceVersion')}",
