@@ -29,11 +29,11 @@ import aiohttp
 import psutil
 from aiohttp import web
 
-from kubectl_reconcile.cli.operate.page_documents import PageDocuments
+from kubectl_reconcile.views.fleet import PushedDocument
+from kubectl_reconcile.views.syncs import RowDocument
 from kubectl_reconcile.web import assets
 from kubectl_reconcile.web.app import application
 from kubectl_reconcile.web.asking import Asker
-from kubectl_reconcile.web.fleet import Row
 from kubectl_reconcile.web.fleet_feed import FleetChange
 from kubectl_reconcile.web.guard import PageRunner
 from tests.web.browser import Tab, debugging_port, program, started, tab_of
@@ -60,14 +60,14 @@ _FIRST = """(() => {
 _SINCE_RESPONSE = "window.paintedMs && paintedMs - performance.getEntriesByType('resource').find(each => each.name.includes('/syncs?')).responseEnd"
 
 
-def row(at: int, version: int = 0) -> dict[str, Any]:
+def row(at: int, version: int = 0) -> RowDocument:
     """Return one Sync as a table tells of it."""
     state, grade = ("Failed", "bad") if at % 50 == 0 else ("Ready", "good")
-    return {
-        "namespace": f"team-{at % 100:02}", "name": f"sync-{at:05}", "state": state, "grade": grade, "revision": f"{version:07x}", "ref": "main",
-        "url": f"https://git.example.com/team-{at % 100:02}/apps.git", "path": f"apps/{at:05}", "objects": 12, "health": {"Current": 12},
-        "changedAt": "2026-11-23T12:00:00Z", "message": "12 objects in sync",
-    }  # fmt: skip
+    return RowDocument(
+        namespace=f"team-{at % 100:02}", name=f"sync-{at:05}", state=state, grade=grade, revision=f"{version:07x}", ref="main",
+        url=f"https://git.example.com/team-{at % 100:02}/apps.git", path=f"apps/{at:05}", objects=12, health={"Current": 12},
+        changed_at="2026-11-23T12:00:00Z", message="12 objects in sync",
+    )  # fmt: skip
 
 
 @dataclass
@@ -84,7 +84,7 @@ class MadeUp:
     def __post_init__(self) -> None:
         self.known = [row(at) for at in range(self.count)]
 
-    async def rows(self) -> Sequence[Row]:
+    async def rows(self) -> Sequence[RowDocument]:
         """Return all of them."""
         return self.known
 
@@ -99,17 +99,15 @@ class MadeUp:
                 while self.number <= number:
                     await self.news.wait()
 
-    async def told(self, changes: Sequence[FleetChange]) -> dict[str, Any]:
+    async def told(self, changes: Sequence[FleetChange]) -> PushedDocument:
         """Return changes as a browser is told of them."""
-        return {"rows": [change.row for change in changes], "gone": []}
+        return PushedDocument(rows=[change.row for change in changes if change.row is not None], gone=[])
 
     def touch(self, at: int) -> None:
         """Change one."""
         self.number += 1
         self.known[at] = row(at, self.number)
-        self.changes.append(
-            FleetChange(self.number, (self.known[at]["namespace"], self.known[at]["name"]), self.known[at])
-        )
+        self.changes.append(FleetChange(self.number, (self.known[at].namespace, self.known[at].name), self.known[at]))
         self.news.set()
         self.news = asyncio.Event()
 
@@ -143,7 +141,7 @@ async def serve(count: int) -> None:
     session: Any = SimpleNamespace(client=SimpleNamespace(server="https://cluster.example.com", namespace="default"))
     events: Any = None
     door = OpenDoor({str(at): Asker(session, syncs, events, f"person-{at}") for at in range(PEOPLE)})
-    runner = PageRunner(application(door, PageDocuments()))
+    runner = PageRunner(application(door))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     print(runner.addresses[0][1], flush=True)

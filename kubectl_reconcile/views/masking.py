@@ -28,6 +28,8 @@ HIDDEN = "***"
 CHANGED = "*** (changed)"
 
 _VALUES = ("data", "stringData")
+_VALUE_FIELDS = frozenset(f"f:{name}" for name in _VALUES)
+_NOTES = ("f:metadata", "f:annotations")
 
 
 def masked(change: Change) -> Change:
@@ -42,6 +44,22 @@ def masked_live(manifest: Manifest, change: Change | None = None, texts: Collect
         return _manifest(manifest, None) or {}
     shown = manifest if change is None or change.before is None else masked(change).before or {}
     return dict(hiding(shown, texts, HIDDEN))
+
+
+def hides_field(kind: str, path: tuple[str, ...], change: Change | None, tree: Manifest) -> bool:
+    """Tell whether what stands at *path* of an object of that *kind* may be the value of a Secret, or a tool's copy of one.
+
+    What variables brought is known where *change* is of the object; *tree* is what it is asked to be.
+    """
+    if kind == "Secret":
+        return path[0] in _VALUE_FIELDS or path[:2] == _NOTES
+    uses = [use for use in change.provenance.uses if use.secret] if change else []
+    return bool(uses_at(uses, path, tree))
+
+
+def without_texts(value: Any, texts: Collection[str]) -> Any:
+    """Return a value without *texts*, which variables brought from Secrets."""
+    return hiding(value, texts, HIDDEN)
 
 
 def _without_values(change: Change) -> Change:
@@ -125,7 +143,7 @@ def _annotation(name: str, value: Any, before: Any) -> Any:
 
 def _hides(path: Iterable[str]) -> bool:
     elements = tuple(path)
-    if not elements or elements[0] in {f"f:{name}" for name in _VALUES}:
+    if not elements or elements[0] in _VALUE_FIELDS:
         return True
     if elements[0] != "f:metadata":
         return False

@@ -21,8 +21,9 @@ from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.engine.commands import find_object
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.web import assets, doings, fleet, stream
-from kubectl_reconcile.web.asking import Door, VerbDocuments
+from kubectl_reconcile.views import events, explanation, fleet, history, plan_review, syncs, tree
+from kubectl_reconcile.web import assets, doings, stream
+from kubectl_reconcile.web.asking import Door
 from kubectl_reconcile.web.errors import Refused, refused
 from kubectl_reconcile.web.guard import LARGEST_BODY_BYTES, asker, guarded, with_headers
 from kubectl_reconcile.web.rate_limit import RateLimit
@@ -38,11 +39,11 @@ _NAME = re.compile(r"[A-Za-z0-9_:@.-]+", re.ASCII)
 _PAGES = ("/", "/syncs/{namespace}/{name}", "/syncs/{namespace}/{name}/plan", "/objects/{kind}/{namespace}/{name}")
 
 
-def application(door: Door, documents: VerbDocuments, limit: RateLimit | None = None) -> web.Application:
+def application(door: Door, limit: RateLimit | None = None) -> web.Application:
     """Return the application that serves whoever *door* lets in."""
     app = web.Application(middlewares=[guarded(door, limit or RateLimit())], client_max_size=LARGEST_BODY_BYTES)
     app.on_response_prepare.append(with_headers)
-    api = _Api(documents)
+    api = _Api()
     app.on_cleanup.append(api.ended)
     page = _Page(door)
     app.router.add_get("/start", page.start)
@@ -90,8 +91,7 @@ class _Page:
 class _Api:
     """What the page shows, as JSON. *busy* bounds what takes a processor for long, *planning* what waits for Git besides."""
 
-    def __init__(self, documents: VerbDocuments) -> None:
-        self.documents = documents
+    def __init__(self) -> None:
         self.begun: dict[asyncio.Task[str], str] = {}
         self.threads = ThreadPoolExecutor(_PLANS_AT_ONCE + _LOOKS_AT_ONCE + 2 * LATE.late_in_all, "page")
         self.streams = stream.Streams()
@@ -111,7 +111,7 @@ class _Api:
             raise Refused(400, str(error)) from None
         feed = asker().fleet
         rows = await feed.rows()
-        return answered({**fleet.page(rows, query), "only": feed.place, "at": f"{feed.era}.{feed.number}"})
+        return answered(fleet.page(rows, query, only=feed.place, at=f"{feed.era}.{feed.number}"))
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         return await self.streams.answer(request)
@@ -119,20 +119,20 @@ class _Api:
     async def sync(self, request: web.Request) -> web.Response:
         session, live = await live_sync(request)
         may_write = await doings.may_write(session, live)
-        return answered({**self.documents.sync(live), "mayWrite": may_write})
+        return answered(syncs.document(live, may_write=may_write))
 
     async def tree(self, request: web.Request) -> web.Response:
         session, live = await live_sync(request)
         async with self.busy.one(asker()):
-            return answered(await self.documents.tree(session, live))
+            return answered(await tree.of_sync(session, live))
 
     async def events(self, request: web.Request) -> web.Response:
-        return answered(await self.documents.events(*await live_sync(request)))
+        return answered(await events.of_sync(*await live_sync(request)))
 
     async def history(self, request: web.Request) -> web.Response:
         session, live = await live_sync(request)
         async with self.planning.one(asker()):
-            return answered(await self.documents.history(session, live))
+            return answered(await history.of_sync(session, live))
 
     async def plan(self, request: web.Request) -> web.Response:
         revision = request.query.get("revision", "")
@@ -143,15 +143,15 @@ class _Api:
             hint = "other revisions are read with the Sync's Git credentials"
             raise Refused(403, "without the right to update the Sync, you see only the revision that it follows", hint)
         async with self.planning.one(asker()):
-            return answered(await self.documents.plan(session, live, revision))
+            return answered(await plan_review.of_sync(session, live, revision))
 
     async def object(self, request: web.Request) -> web.Response:
         session, live = await live_object(request)
         async with self.planning.one(asker()):
-            return answered(await self.documents.explanation(session, live))
+            return answered(await explanation.of_object(session, live))
 
     async def object_events(self, request: web.Request) -> web.Response:
-        return answered(await self.documents.events_of_object(*await live_object(request)))
+        return answered(await events.of_object(*await live_object(request)))
 
     async def object_changes(self, request: web.Request) -> web.StreamResponse:
         return await self.streams.of_object(request, *await live_object(request))
@@ -162,7 +162,7 @@ class _Api:
             raise Refused(404, "only pods have logs")
         container, previous = request.query.get("container", ""), request.query.get("previous") == "true"
         try:
-            return answered(await self.documents.logs(session, live, container, previous=previous))
+            return answered(await events.logs(session, live, container, previous=previous))
         except ValueError as error:
             raise Refused(404, str(error)) from None
 

@@ -1,7 +1,7 @@
 """Who asks, and what they are answered with.
 
 Vocabulary: an *asker* is a person at a browser, with the session that has their rights: whatever they see and do is read and
-written with it. A *door* says who asks a request. The *documents* are what the verbs of the command line print as JSON.
+written with it. A *door* says who asks a request.
 
 The application knows no other identity: where it runs, and by what people are known there, is the door's business.
 """
@@ -11,23 +11,22 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from aiohttp import web
 
-from kubectl_reconcile.core.objects import ACCOUNT_USERS, Manifest
+from kubectl_reconcile.core.objects import ACCOUNT_USERS
 from kubectl_reconcile.engine.api.self_review import name_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
-from kubectl_reconcile.web.fleet import Row
+from kubectl_reconcile.views.fleet import PushedDocument
+from kubectl_reconcile.views.syncs import RowDocument
 from kubectl_reconcile.web.fleet_feed import FleetChange
 from kubectl_reconcile.web.rate_limit import RateLimit
 
 _KINDS_S = 30.0
-
-Document = Mapping[str, Any]
 
 
 class FleetSeen(Protocol):
@@ -45,7 +44,7 @@ class FleetSeen(Protocol):
     def place(self) -> str:
         """The only namespace that is shown; empty for all."""
 
-    async def rows(self) -> Sequence[Row]:
+    async def rows(self) -> Sequence[RowDocument]:
         """Return all rows that may be seen, as they are now."""
 
     def since(self, number: int) -> list[FleetChange] | None:
@@ -54,7 +53,7 @@ class FleetSeen(Protocol):
     async def wait(self, number: int, timeout_s: float) -> None:
         """Return once something has changed after change *number*, or after that time."""
 
-    async def told(self, changes: Sequence[FleetChange]) -> Mapping[str, Any]:
+    async def told(self, changes: Sequence[FleetChange]) -> PushedDocument:
         """Return those of *changes* that may be seen, as a browser is informed of them."""
 
 
@@ -157,38 +156,3 @@ class Door(Protocol):
 
     async def enter(self, request: web.Request) -> web.StreamResponse | None:
         """Let somebody in who shows what is asked for at ``/start``, and return where they go; None where it isn't that."""
-
-
-class VerbDocuments(Protocol):
-    """What the verbs of the command line say, as JSON. Values of Secrets are in none of it."""
-
-    def row(self, sync: Manifest) -> Document:
-        """Return what a table of Syncs shows of one."""
-
-    def sync(self, live: Manifest) -> Document:
-        """Return everything about one Sync."""
-
-    async def tree(self, session: Session, live: Manifest) -> Document:
-        """Return what belongs to a Sync, down to the pods, and what of it may not be seen."""
-
-    async def events(self, session: Session, live: Manifest) -> Document:
-        """Return what daemons said of a Sync and what belongs to it, the newest first."""
-
-    async def events_of_object(self, session: Session, live: Manifest) -> Document:
-        """Return what anybody said of one object, the newest first."""
-
-    async def logs(self, session: Session, live: Manifest, container: str, *, previous: bool) -> Document:
-        """Return the end of what a container of a pod has printed; of its first one where none is named.
-
-        Raises:
-            ValueError: the pod has no such container.
-        """
-
-    async def history(self, session: Session, live: Manifest) -> Document:
-        """Return what a Sync has applied."""
-
-    async def plan(self, session: Session, live: Manifest, revision: str) -> Document:
-        """Return what the next sync would do, of *revision* where one is given, with a diff for each object."""
-
-    async def explanation(self, session: Session, live: Manifest) -> Document:
-        """Return one object as it is, and who asked for each of its fields."""

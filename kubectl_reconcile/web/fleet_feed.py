@@ -11,18 +11,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from kubectl_reconcile.cluster.cache import Cache, Event, Feed
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden
-from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.web.fleet import Row
+from kubectl_reconcile.views.document import SyncName
+from kubectl_reconcile.views.fleet import PushedDocument
+from kubectl_reconcile.views.syncs import RowDocument
+from kubectl_reconcile.views.syncs import row as row_of
 
 _KEPT = 2000
 _PATIENCE_S = 30.0
@@ -37,16 +39,16 @@ class FleetChange:
 
     number: int
     key: Key
-    row: Row | None
+    row: RowDocument | None
 
 
 class FleetFeed:
     """The rows of a session's Syncs, kept up to date. Use as an async context manager."""
 
-    def __init__(self, session: Session, row: Callable[[Manifest], Row]) -> None:
-        self._session, self._row = session, row
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._cache = Cache(session.client)
-        self._rows: dict[Key, Row] = {}
+        self._rows: dict[Key, RowDocument] = {}
         self._changes: deque[FleetChange] = deque(maxlen=_KEPT)
         self._number = 0
         self._news = asyncio.Event()
@@ -72,7 +74,7 @@ class FleetFeed:
         """The only namespace that is shown; empty for all."""
         return self._feed.namespace if self._feed else ""
 
-    async def rows(self) -> Sequence[Row]:
+    async def rows(self) -> Sequence[RowDocument]:
         """Return all rows, as they are now.
 
         Raises:
@@ -133,7 +135,7 @@ class FleetFeed:
 
     def _changed(self, event: Event) -> None:
         key = (event.ref.namespace, event.ref.name)
-        row = self._row(event.new.manifest()) if event.new is not None else None
+        row = row_of(event.new.manifest()) if event.new is not None else None
         if row == self._rows.get(key):
             return
         if row is None:
@@ -145,8 +147,8 @@ class FleetFeed:
         self._news.set()
         self._news = asyncio.Event()
 
-    async def told(self, changes: Sequence[FleetChange]) -> dict[str, Any]:
+    async def told(self, changes: Sequence[FleetChange]) -> PushedDocument:
         """Return changes as a browser is informed of them."""
         rows = [change.row for change in changes if change.row is not None]
-        gone = [{"namespace": ns, "name": name} for ns, name in (each.key for each in changes if each.row is None)]
-        return {"rows": rows, "gone": gone}
+        gone = [each.key for each in changes if each.row is None]
+        return PushedDocument(rows=rows, gone=[SyncName(namespace=place, name=name) for place, name in gone])

@@ -184,7 +184,7 @@ async def _send(request: web.Request, answer: web.StreamResponse, who: Asker) ->
         changes, seen = feed.since(seen), feed.number
         if changes is None:
             await answer.write(_event("again", seen, feed, {}))
-        elif any((told := await feed.told(changes)).values()) and not who.gone:
+        elif ((told := await feed.told(changes)).rows or told.gone) and not who.gone:
             await answer.write(_event("syncs", seen, feed, told))
 
 

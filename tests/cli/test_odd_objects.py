@@ -25,6 +25,7 @@ from kubectl_reconcile.engine.commands import history as history_engine
 from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
 from kubectl_reconcile.engine.commands.owner_tree import OwnedObject
 from kubectl_reconcile.views.changes import PlanView, yaml_of
+from kubectl_reconcile.views.document import plain
 from kubectl_reconcile.views.masking import _manifest
 from kubectl_reconcile.views.text import is_clean
 from tests.odd_json import KINDS
@@ -143,7 +144,7 @@ def test_events_of_any_shape_are_shown(event, width):
         options = SimpleNamespace(everywhere=everywhere, out=Terminal(width=width), warnings=True, since_s=60.0)
         shown(events._lines(said, options))
         events._is_wanted(said, options)
-    assert json.loads(shown([(events.Span(json.dumps(events.document(said))),)]))["message"] == said.note
+    assert json.loads(shown([(events.Span(json.dumps(plain(events.document(said)))),)]))["message"] == said.note
 
 
 @settings(deadline=None, max_examples=200)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_reconcile.cli.inspect import status
-from kubectl_reconcile.cli.output import plan_document, render
+from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.data import structured
 from kubectl_reconcile.cli.output.terminal import Terminal, table
 from kubectl_reconcile.core.health.verdict import failed
@@ -20,8 +20,10 @@ from kubectl_reconcile.core.planning.hold import Hold, approval_of
 from kubectl_reconcile.core.planning.outlook.variables import variables_of
 from kubectl_reconcile.core.planning.plan import Op, Plan, Unhealthy, fingerprint
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
-from kubectl_reconcile.views import ages, changes
+from kubectl_reconcile.views import ages, changes, syncs
+from kubectl_reconcile.views import plan as plan_file
 from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.document import plain
 from kubectl_reconcile.views.masking import CHANGED, HIDDEN, masked
 from kubectl_reconcile.views.text import Span, Tone, clean, is_clean, line
 from kubectl_reconcile.views.yamltext import dump
@@ -348,7 +350,7 @@ def test_who_is_asked_is_shown_all_that_ends_also_along_with_others():
 
 
 def test_a_plan_in_json_holds_no_secret():
-    text = json.dumps(plan_document.document(plan(ROTATED), VIEW))
+    text = json.dumps(plain(plan_file.document(plan(ROTATED), VIEW)))
     assert not [value for value in VALUES if value in text]
 
 
@@ -423,7 +425,7 @@ def test_nothing_that_a_plan_holds_reaches_a_terminal_raw(name, value, message, 
     )
     lines = [
         *render.diff(made, VIEW), *render.overview(made, VIEW), *render.names(made), *render.attention(made),
-        *structured.json_lines(plan_document.document(made, VIEW)), *structured.yaml_lines(plan_document.document(made, VIEW)),
+        *structured.json_lines(plan_file.document(made, VIEW)), *structured.yaml_lines(plan_file.document(made, VIEW)),
     ]  # fmt: skip
     text = re.sub(r"\x1b\[[0-9;]+m", "", written(lines, Terminal(colour=colour))) if colour else written(lines)
     assert all(is_clean(part) for part in text.split("\n"))
@@ -606,7 +608,7 @@ WORDS = {
 
 @pytest.mark.parametrize(("difference", "expected"), WORDS.values(), ids=WORDS)
 def test_readiness(difference, expected):
-    assert status.readiness({**SYNC, **difference})[0] == expected
+    assert syncs.readiness({**SYNC, **difference})[0] == expected
 
 
 def test_a_table_cuts_its_last_column_only():

@@ -12,7 +12,6 @@ import pytest
 from aiohttp import ClientResponse, ClientSession
 from aiohttp.test_utils import TestServer
 
-from kubectl_reconcile.cli.operate.page_documents import PageDocuments
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.perform import perform, tell
@@ -98,10 +97,9 @@ async def served(session, session_of) -> AsyncIterator[Callable[..., Any]]:  # p
     async with AsyncExitStack() as stack:
 
         async def serve(session: Session, *, entered: bool = True, **options: Any) -> Page:
-            documents = PageDocuments()
-            fleet = await stack.enter_async_context(FleetFeed(session, documents.row))
+            fleet = await stack.enter_async_context(FleetFeed(session))
             door = LocalDoor(Asker(session, fleet, Events(session.client)))
-            server = TestServer(application(door, documents, **options))
+            server = TestServer(application(door, **options))
             await stack.enter_async_context(server)
             door.port = server.port or 0
             browser = await stack.enter_async_context(ClientSession(cookie_jar=_jar()))

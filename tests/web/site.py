@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import ClientSession, DummyCookieJar
 
-from kubectl_reconcile.cli.operate.page_in_cluster import serving_page
+from kubectl_reconcile.web.in_cluster import serving_page
 from tests.waiting import until
 from tests.web.described import as_described
 

@@ -3,7 +3,8 @@
 import stat
 
 from kubectl_reconcile.cli.operate import ui
-from kubectl_reconcile.cli.operate.page_documents import PageDocuments
+from kubectl_reconcile.views import tree
+from kubectl_reconcile.views.syncs import RowDocument
 from kubectl_reconcile.web.fleet_feed import FleetFeed
 from tests.web import browser
 
@@ -154,7 +155,7 @@ async def test_of_a_large_tree_only_rows_in_sight_are_drawn(tab, followed, monke
         ]
         return {"root": root, "unseen": []}
 
-    monkeypatch.setattr(PageDocuments, "tree", large)
+    monkeypatch.setattr(tree, "of_sync", large)
     await followed.make()
     await tab.open(f"{tab.origin}/syncs/{followed.namespace}/shop")
     await tab.sees("web-00", "[role=tree]")
@@ -176,10 +177,10 @@ def node(kind, name):
 
 
 def row(at):
-    return {
-        "namespace": f"team-{at % 50:02}", "name": f"sync-{at:05}", "state": "Ready", "grade": "good", "revision": "3f9c2e1", "ref": "",
-        "url": "https://git.example.com/shop.git", "path": ".", "objects": 1, "health": {}, "changedAt": "", "message": "well",
-    }  # fmt: skip
+    return RowDocument(
+        namespace=f"team-{at % 50:02}", name=f"sync-{at:05}", state="Ready", grade="good", revision="3f9c2e1", ref="",
+        url="https://git.example.com/shop.git", path=".", objects=1, health={}, changed_at="", message="well",
+    )  # fmt: skip
 
 
 async def test_a_page_whose_server_is_dead_says_so_in_a_sentence_that_is_all_there(port, served, session):

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from kubectl_reconcile.cli.operate.page_documents import PageDocuments
 from kubectl_reconcile.cluster.errors import Conflict
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, PINNED_FROM, SYNC_REQUESTED_AT
 from kubectl_reconcile.engine.commands import suspend_resume
+from kubectl_reconcile.views import plan_review
 from kubectl_reconcile.web import doings
 from kubectl_reconcile.web.errors import answer_of
 from tests.waiting import until
@@ -235,7 +235,7 @@ async def test_nothing_waits_for_plans_that_needs_none_and_a_browser_that_goes_e
         finally:
             ended.put_nowait(None)
 
-    monkeypatch.setattr(PageDocuments, "plan", endless)
+    monkeypatch.setattr(plan_review, "of_sync", endless)
     plans = [asyncio.create_task(page.ask(f"{made.path}/plan")) for _ in range(2)]
     async with asyncio.timeout(150):
         for _ in plans:

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from kubectl_reconcile.cli.operate import page_in_cluster
-from kubectl_reconcile.cli.operate.page_address import origins_of
+from kubectl_reconcile.web import in_cluster
+from kubectl_reconcile.web.addresses import origins_of
 from kubectl_reconcile.web.asking import Asker, tenant_of
 from kubectl_reconcile.web.people import people, seen_fleet, sign_in
 from kubectl_reconcile.web.rate_limit import RateLimit
@@ -202,8 +202,8 @@ async def test_the_form_says_what_is_wrong_and_after_many_wrong_tokens_others_ar
 
 
 async def test_those_whom_nobody_knows_take_nothing_from_who_is_known(token_of, session, crds, monkeypatch):
-    monkeypatch.setattr(page_in_cluster, "_BURST", 20.0)
-    monkeypatch.setattr(page_in_cluster, "_PER_S", 0.0)
+    monkeypatch.setattr(in_cluster, "_BURST", 20.0)
+    monkeypatch.setattr(in_cluster, "_PER_S", 0.0)
     async with site_of(session) as site:
         assert [(await site.ask("/start")).status for _ in range(21)] == [200] * 20 + [429]
         assert (await site.ask(ABOUT, token=await token_of("alice"))).status == 200

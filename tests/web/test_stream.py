@@ -9,6 +9,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from kubectl_reconcile.cluster.errors import ApiError
+from kubectl_reconcile.views.fleet import PushedDocument
 from kubectl_reconcile.web import fleet_feed
 from kubectl_reconcile.web import stream as streams
 from kubectl_reconcile.web.asking import Asker
@@ -176,7 +177,7 @@ class Leaving:
 
     async def told(self, _changes):
         self.who.left = True
-        return {"rows": ["row"]}
+        return PushedDocument(rows=["row"], gone=[])
 
 
 async def test_who_is_known_no_more_is_told_nothing_more():

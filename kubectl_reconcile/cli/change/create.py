@@ -10,7 +10,6 @@ import click
 from msgspec import Struct
 
 from kubectl_reconcile.cli.change import grant
-from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
@@ -26,6 +25,7 @@ from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.views import syncs
 from kubectl_reconcile.views.text import Tone, line
 
 _PROBLEMS_SHOWN = 10
@@ -186,7 +186,7 @@ async def _looked_at(session: Session, manifest: Manifest, options: CreateOption
     objects = "1 object" if found.objects == 1 else f"{found.objects} objects"
     files = "1 file" if found.files == 1 else f"{found.files} files"
     held = f"renders to {objects}" if found.is_rendered else f"has {objects} in {files}"
-    text = f"{status.short(found.revision)} {held}"
+    text = f"{syncs.short(found.revision)} {held}"
     tone = Tone.ASIDE if found.objects and not found.problems else Tone.WARNING
     options.err.write([line(text, tone)])
     if found.signed:
@@ -198,9 +198,9 @@ async def _looked_at(session: Session, manifest: Manifest, options: CreateOption
 def _write(manifest: Manifest, options: CreateOptions) -> None:
     match options.output:
         case "json":
-            options.out.write(json_lines(status.document([manifest], one=True)))
+            options.out.write(json_lines(syncs.listed([manifest], one=True)))
         case "yaml":
-            options.out.write(yaml_lines(status.document([manifest], one=True)))
+            options.out.write(yaml_lines(syncs.listed([manifest], one=True)))
         case "name":
             options.out.write([line(f"sync.reconcile.dev/{options.name}")])
         case _:

@@ -10,7 +10,6 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_reconcile.cli.inspect.status import short
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
@@ -36,6 +35,7 @@ from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.views.syncs import short
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 from kubectl_reconcile.views.yamltext import dump
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from msgspec import Struct
 
 from kubectl_reconcile.cli.change import suspend
 from kubectl_reconcile.cli.change.sync import sync as sync_now
-from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.options.selection import EVERYTHING
@@ -29,7 +27,8 @@ from kubectl_reconcile.engine.commands.history import EarlierState, HistoryEntry
 from kubectl_reconcile.engine.sync import gather, reconcile
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
-from kubectl_reconcile.views import changes
+from kubectl_reconcile.views import changes, syncs
+from kubectl_reconcile.views import history as views
 from kubectl_reconcile.views.ages import age_of, current_time
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 
@@ -60,9 +59,9 @@ async def _read(session: Session, *, name: str) -> tuple[Manifest, list[HistoryE
 def _shown(live: Manifest, entries: Sequence[HistoryEntry], output: str | None, width: int | None) -> Iterator[Line]:
     match output:
         case "json":
-            yield from json_lines(document(live, entries))
+            yield from json_lines(views.document(live, entries))
         case "yaml":
-            yield from yaml_lines(document(live, entries))
+            yield from yaml_lines(views.document(live, entries))
         case "name":
             yield from (line(entry.revision) for entry in entries)
         case _ if entries:
@@ -99,7 +98,7 @@ def _table(entries: Sequence[HistoryEntry], width: int | None, *, wide: bool) ->
 
 
 def _row(entry: HistoryEntry, now: str, signers: int, *, chart: bool, wide: bool) -> list[Span]:
-    commit, revision = entry.commit, entry.revision if wide else status.short(entry.revision)
+    commit, revision = entry.commit, entry.revision if wide else syncs.short(entry.revision)
     good = entry.result == "Synced"
     return [
         Span("*" if entry.is_current else " ", Tone.GOOD),
@@ -117,22 +116,6 @@ def _row(entry: HistoryEntry, now: str, signers: int, *, chart: bool, wide: bool
 def _counts(entry: HistoryEntry) -> str:
     did = ", ".join(f"{entry.counts[word]} {word}" for word in _COUNTS if entry.counts.get(word))
     return f"{entry.counts.get('total', '-')}{f' ({did})' if did else ''}"
-
-
-def document(live: Manifest, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
-    """Return what a Sync has applied as plain JSON."""
-    return {
-        "sync": {"namespace": live["metadata"]["namespace"], "name": live["metadata"]["name"]},
-        "follows": suspend_resume.ref_of(live),
-        "rolledBackFrom": suspend_resume.followed_before(live) if suspend_resume.is_pinned(live) else None,
-        "entries": [_entry(entry) for entry in entries],
-    }
-
-
-def _entry(entry: HistoryEntry) -> dict[str, Any]:
-    commit = entry.commit
-    made = {"author": commit.author, "committedAt": commit.committed_at, "subject": commit.subject} if commit else None
-    return {**entry.counts, "current": entry.is_current, "commit": made}
 
 
 # --- rollback ---------------------------------------------------------------------------------------------------------

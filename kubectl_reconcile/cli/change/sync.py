@@ -52,6 +52,7 @@ from kubectl_reconcile.engine.sync.perform import perform, settle, tell
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
+from kubectl_reconcile.views import syncs
 from kubectl_reconcile.views.ages import current_time
 from kubectl_reconcile.views.changes import PlanView
 from kubectl_reconcile.views.text import Line, Span, Tone, line
@@ -249,10 +250,10 @@ def _outcome(live: Manifest, options: SyncOptions) -> int:
     reason, message = str(ready.get("reason", "")), str(ready.get("message", ""))
     found = map_at(live, "status")
     told = found if reason not in _UNREAD else {}
-    options.err.write(line(problem, Tone.BAD) for problem in status.texts(told.get("problems")))
-    options.err.write(line(f"warning: {each}", Tone.WARNING) for each in status.texts(told.get("warnings")))
+    options.err.write(line(problem, Tone.BAD) for problem in syncs.texts(told.get("problems")))
+    options.err.write(line(f"warning: {each}", Tone.WARNING) for each in syncs.texts(told.get("warnings")))
     counts = dict(map_at(told, "summary"))
-    revision = status.short(str(told.get("lastAttemptedRevision", "")))
+    revision = syncs.short(str(told.get("lastAttemptedRevision", "")))
     ended = STATUS_OF_REASON.get(reason, ExitStatus.FAILED) if ready.get("status") != "True" else ExitStatus.OK
     tone = Tone.GOOD if ended is ExitStatus.OK else Tone.WARNING if ended is ExitStatus.HELD else Tone.BAD
     if options.look.output:

@@ -25,8 +25,8 @@ from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
 from kubectl_reconcile.core.scan.pod_security import Profile
-from kubectl_reconcile.engine.apply import dry_run
-from kubectl_reconcile.engine.sync import gather, lookups, reconcile, targets
+from kubectl_reconcile.engine.commands import preview as engine
+from kubectl_reconcile.engine.sync import lookups, reconcile, targets
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.variables import values_of
@@ -227,49 +227,26 @@ async def preview(
         ApiError: the server refuses, or doesn't answer.
     """
     target = await target_of(session, origin)
-    by_account = _is_by_account(origin, target)
-    made = await _preview_of(session, target, chosen, offline=offline, by_account=by_account, among=among)
-    return await _explained(target, made, reasons=reasons)
+    made = await _judged(session, target, origin, chosen, offline=offline, among=among)
+    return await engine.explained(target, made, reasons=reasons)
 
 
-def _is_by_account(origin: Origin, target: Target) -> bool:
-    """Tell whether the Sync's account makes the changes; files are applied by whoever gives them."""
-    return origin.is_sync and target.sync.source is not None
-
-
-async def _preview_of(
+async def _judged(
     session: Session,
     target: Target,
+    origin: Origin,
     chosen: Chosen,
     *,
     offline: bool,
-    by_account: bool,
     among: list[Plan] | None = None,
 ) -> Plan:
-    made = selected(session, chosen, await reconcile.preview(session, target), among=among)
-    judged = (
-        made
-        if offline
-        else await dry_run.confirm(
-            session.client, made, target.sync, along=gather.lister(session), for_others=by_account
-        )
+    return await engine.judged(
+        session,
+        target,
+        by_account=origin.is_sync and target.sync.source is not None,
+        chosen=lambda plan: selected(session, chosen, plan, among=among),
+        offline=offline,
     )
-    if by_account and not offline and not judged.is_clean:
-        rights = importlib.import_module("kubectl_reconcile.engine.commands.rights.preview")  # only changes take rights
-        judged = await rights.checked(session, target.sync, judged)
-    return judged
-
-
-async def _explained(target: Target, made: Plan, *, reasons: bool = False) -> Plan:
-    """Return *made* with who asked for what changes, and where what is rendered has it from."""
-    if made.is_clean:
-        return made
-    blame = importlib.import_module("kubectl_reconcile.engine.commands.blame")  # only changes have somebody to blame
-    explained: Plan = await blame.with_commits(target, made)
-    if any(change.provenance.line < 0 for change in explained.changes):
-        overlays = importlib.import_module("kubectl_reconcile.engine.commands.overlays")
-        explained = await overlays.with_origins(target, explained, asked=reasons)
-    return explained
 
 
 def status_of(plan: Plan, *, must_pass: PlanScan | None = None) -> ExitStatus:
@@ -328,9 +305,8 @@ async def _watched(
                 await lookups.read_again(session, target.reader, behalf)
                 await reconcile.read(session, target)
                 watch.follow()  # the preview reads again, and sees what changed before that
-                by_account = _is_by_account(origin, target)
-                made = await _preview_of(session, target, chosen, offline=offline, by_account=by_account)
-                plan = await _explained(target, made)
+                made = await _judged(session, target, origin, chosen, offline=offline)
+                plan = await engine.explained(target, made)
                 scanned = await scope(session, [plan])
             except Exception as error:  # noqa: BLE001 - told as any other; the next save may fix it
                 failures.report(error)

@@ -7,7 +7,6 @@ import functools
 import json
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
 import click
 from msgspec import Struct
@@ -18,6 +17,8 @@ from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import live_sync, run_until_interrupted
 from kubectl_reconcile.engine.commands.event_stream import Stream, StreamedEvent
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views.document import plain
+from kubectl_reconcile.views.events import document
 from kubectl_reconcile.views.text import Line, Span, Tone, clean, line
 
 _NARROWEST = 40
@@ -86,15 +87,7 @@ def _age_s(said: StreamedEvent) -> float:
 
 
 def _show(said: StreamedEvent, options: EventsOptions) -> None:
-    options.out.write([line(json.dumps(document(said)))] if options.output == "json" else _lines(said, options))
-
-
-def document(said: StreamedEvent) -> dict[str, Any]:
-    """Return an event as plain JSON."""
-    ref = said.about
-    about = {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
-    found = {"time": said.time, "type": said.kind, "reason": said.reason, "object": about, "message": said.note}
-    return {**found, "daemon": said.daemon}
+    options.out.write([line(json.dumps(plain(document(said))))] if options.output == "json" else _lines(said, options))
 
 
 def _lines(said: StreamedEvent, options: EventsOptions) -> Iterator[Line]:

@@ -24,15 +24,14 @@ from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.outlook.explain import DIFFERS, ExplainedField, FieldState, outlook
-from kubectl_reconcile.core.rendering.origins import ValueOrigin
-from kubectl_reconcile.core.rendering.uses import hiding, uses_at
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands import explain as engine
 from kubectl_reconcile.engine.commands.explain import Explanation, FieldOrigin, FilesAsked
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.views.ages import age_of, current_time
-from kubectl_reconcile.views.masking import HIDDEN
+from kubectl_reconcile.views.explanation import document, is_hidden
+from kubectl_reconcile.views.masking import HIDDEN, without_texts
 from kubectl_reconcile.views.text import EMPTY, Line, Span, Tone, clean, line
 
 _FEW = 4
@@ -68,7 +67,7 @@ def explain(
     view = _View(found, show_secrets=show_secrets, wide=output == "wide")
     out, err = terminals(color)
     if output in {"json", "yaml"}:
-        out.write((json_lines if output == "json" else yaml_lines)(view.document()))
+        out.write((json_lines if output == "json" else yaml_lines)(document(found, show_secrets=show_secrets)))
         return ExitStatus.OK
     few = found.asks_for_field and len(found.fields) <= _FEW
     out.write(view.blocks(out.width) if few else view.overview(out.width))
@@ -225,74 +224,14 @@ class _View:
         by, why = f" by {commit.author}" if commit.author else "", f": {commit.subject}" if commit.subject else ""
         return f"{commit.sha[:7]}{by}{f', {age}' if age else ''}{why}"
 
-    def _is_hidden(self, path: tuple[str, ...]) -> bool:
-        """Tell whether what stands at *path* may be the value of a Secret, or a tool's copy of one."""
-        if self.show_secrets:
-            return False
-        if self.found.may_hold_secrets:
-            return True
-        if self.found.ref.kind == "Secret":
-            return path[0] in {"f:data", "f:stringData"} or path[:2] == _NOTES
-        change = self.found.facts.change
-        uses = [use for use in change.provenance.uses if use.secret] if change else []
-        return bool(uses_at(uses, path, self.found.facts.manifest or self.found.facts.live))
-
     def _value(self, path: tuple[str, ...], value: Any) -> str:
         if value is ABSENT or value is None:
             return "nothing"
-        if self._is_hidden(path):
+        if not self.show_secrets and is_hidden(self.found, path):
             return HIDDEN
-        text = json.dumps(_without_secrets(value, self), ensure_ascii=False, default=str)
+        shown = value if self.show_secrets else without_texts(value, self.found.secrets)
+        text = json.dumps(shown, ensure_ascii=False, default=str)
         return text if self.wide or len(text) <= _CLIPPED else f"{text[: _CLIPPED - 1]}…"
-
-    def document(self) -> dict[str, Any]:
-        """Return the explanation as plain JSON."""
-        found, ref = self.found, self.found.ref
-        return {
-            "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
-            "asker": found.asker,
-            **({"unread": found.facts.unread} if found.facts.unread else {}),
-            **({"file": found.file} if found.file else {}),
-            **({"line": found.line} if found.file and found.line > 0 else {}),
-            **({"commit": _commit_document(found.commit)} if found.commit else {}),
-            **({"verification": _verification_document(found.verification)} if found.verification else {}),
-            "fields": [self._field_document(each) for each in found.fields],
-        }
-
-    def _field_document(self, each: ExplainedField) -> dict[str, Any]:
-        origin = self.found.origins.get(each.path)
-        applied = each.live if each.standing is FieldState.APPLIED else ABSENT
-        values = {"live": each.live, "wanted": each.wanted, "applied": applied}
-        hidden = self._is_hidden(each.path)
-        shown = {
-            name: HIDDEN if hidden else _without_secrets(value, self)
-            for name, value in values.items()
-            if value is not ABSENT
-        }
-        owners = [
-            {"manager": one.manager, "operation": one.operation, "subresource": one.subresource, "time": one.time}
-            for one in each.owners
-        ]
-        commit = _commit_document(origin.commit) if origin and origin.commit else None
-        return {
-            "path": str(each.path),
-            "state": each.standing.value,
-            **shown,
-            "owners": owners,
-            **({"line": origin.line} if origin and origin.line > 0 else {}),
-            **(_origin_document(origin.rendered) if origin and origin.rendered else {}),
-            **({"commit": commit} if commit else {}),
-            "verdict": outlook(each, self.found.facts),
-        }
-
-
-def document(found: Explanation, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Return an explanation as plain JSON."""
-    return _View(found, show_secrets=show_secrets, wide=True).document()
-
-
-def _without_secrets(value: Any, view: _View) -> Any:
-    return value if view.show_secrets else hiding(value, view.found.secrets, HIDDEN)
 
 
 def _place(found: Explanation, origin: FieldOrigin) -> str:
@@ -305,28 +244,3 @@ def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
         return [text]
     room = max(width - indent - 2, 20)
     return textwrap.wrap(clean(text), room, break_on_hyphens=False) or [""]
-
-
-def _origin_document(origin: ValueOrigin) -> dict[str, Any]:
-    at, base = origin.at, origin.base
-    below = {"base": {"file": base.file, "line": base.line, "by": base.by.value}} if base is not None else {}
-    return {"file": at.file, "by": at.by.value, **({"entry": at.entry} if at.entry else {}), **below}
-
-
-def _verification_document(verification: Verification) -> dict[str, Any]:
-    condition = verification.condition()
-    return {
-        **verification.status(),
-        "verified": not verification.is_refused,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-
-
-def _commit_document(commit: Commit) -> dict[str, str]:
-    return {
-        "sha": commit.sha,
-        "author": commit.author,
-        "committedAt": commit.committed_at,
-        "subject": commit.subject,
-    }

@@ -21,6 +21,7 @@ from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views import syncs
 from kubectl_reconcile.views.ages import age_of, current_time
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 
@@ -128,7 +129,7 @@ class _Table:
 def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
     """Return what a table shows of one Sync; *wide* tells what it follows, too."""
     found, git = map_at(sync, "status"), map_at(sync, "spec", "source", "git")
-    word, tone = status.readiness(sync)
+    word, tone = syncs.readiness(sync)
     kind, _, ref = suspend_resume.ref_text(suspend_resume.ref_of(sync)).partition(" ")
     if suspend_resume.is_pinned(sync):
         ref = f"{ref} (rolled back)"
@@ -136,19 +137,19 @@ def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
     return [
         Span(sync["metadata"]["name"]),
         Span(word, tone),
-        Span("-" if not git else status.chart_of(sync) or (ref if kind != "the" else "(default)")),
-        Span(status.short(str(found.get("lastAppliedRevision") or "")) or "-"),
+        Span("-" if not git else syncs.chart_of(sync) or (ref if kind != "the" else "(default)")),
+        Span(syncs.short(str(found.get("lastAppliedRevision") or "")) or "-"),
         Span(str(map_at(found, "summary").get("total", "-"))),
         Span(age or "-"),
         *(_wide(sync, git) if wide else []),
-        Span(status.message_of(sync)),
+        Span(syncs.message_of(sync)),
     ]
 
 
 def _wide(sync: Manifest, git: Mapping[str, Any]) -> list[Span]:
     """Return how its members are, and what it follows."""
     url = without_credentials(str(git.get("url") or "-"))
-    return [Span(status.health_of(sync)), Span(url), Span(str(git.get("path") or "-"))]
+    return [Span(syncs.health_of(sync)), Span(url), Span(str(git.get("path") or "-"))]
 
 
 async def _get(session: Session, *, place: _Scope, show: _Table, watch: bool) -> int:

@@ -15,10 +15,10 @@ from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
-from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views import syncs
 from kubectl_reconcile.views.ages import age_of, current_time
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 
@@ -66,95 +66,37 @@ def documents(found: Sequence[Manifest], output: str, *, one: bool) -> Iterable[
     """Return Syncs in a form for programs: names, JSON, YAML, or through a JSONPath template."""
     if output == "name":
         return [line(f"sync.reconcile.dev/{sync['metadata']['name']}") for sync in found]
-    return structured(document(found, one=one), output)
-
-
-def document(found: Sequence[Manifest], *, one: bool) -> Manifest:
-    """Return Syncs as kubectl's ``-o json`` has them: the one, or a list of all; without managedFields."""
-    tidy = [_without_managed_fields(sync) for sync in found]
-    return tidy[0] if one and tidy else {"apiVersion": "v1", "kind": "List", "items": tidy}
-
-
-def _without_managed_fields(sync: Manifest) -> Manifest:
-    return {**sync, "metadata": {key: value for key, value in sync["metadata"].items() if key != "managedFields"}}
+    return structured(syncs.listed(found, one=one), output)
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
 def overview(
-    syncs: Sequence[Manifest], now: str, *, wide: bool = False, everywhere: bool = False, width: int | None = None
+    found: Sequence[Manifest], now: str, *, wide: bool = False, everywhere: bool = False, width: int | None = None
 ) -> list[Line]:
     """Return a table of Syncs, one a row."""
     titles = ["NAME", "READY", "REVISION", "OBJECTS", "LAST SYNC", *(["HEALTH", "SOURCE"] if wide else []), "MESSAGE"]
-    rows = [_row(sync, now, wide=wide) for sync in syncs]
+    rows = [_row(sync, now, wide=wide) for sync in found]
     if everywhere:
         titles = ["NAMESPACE", *titles]
-        rows = [[Span(sync["metadata"]["namespace"]), *row] for sync, row in zip(syncs, rows, strict=True)]
+        rows = [[Span(sync["metadata"]["namespace"]), *row] for sync, row in zip(found, rows, strict=True)]
     return table(titles, rows, None if wide else width)
 
 
 def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
     found = map_at(sync, "status")
-    word, tone = readiness(sync)
+    word, tone = syncs.readiness(sync)
     newest = next(iter(maps_in(found.get("history"))), {})
     return [
         Span(sync["metadata"]["name"]),
         Span(word, tone),
-        Span(short(str(found.get("lastAppliedRevision") or "")) or "-"),
+        Span(syncs.short(str(found.get("lastAppliedRevision") or "")) or "-"),
         Span(str(map_at(found, "summary").get("total", "-"))),
         Span(_ago(newest.get("time"), now) or "-"),
-        *([Span(health_of(sync)), Span(_source(sync))] if wide else []),
-        Span(message_of(sync)),
+        *([Span(syncs.health_of(sync)), Span(_source(sync))] if wide else []),
+        Span(syncs.message_of(sync)),
     ]
-
-
-def readiness(sync: Manifest) -> tuple[str, Tone]:
-    """Return how a Sync is, in a word, and the word's tone."""
-    conditions = _conditions(sync)
-    if map_at(sync, "spec").get("suspend"):
-        return "Suspended", Tone.WARNING
-    if not conditions and not map_at(sync, "spec").get("source"):
-        return "-", Tone.PLAIN
-    ready = conditions.get("Ready", {})
-    if conditions.get("Reconciling", {}).get("status") == "True" and ready.get("reason") != "InProgress":
-        return "Syncing", Tone.WARNING
-    said = str(ready.get("status")), str(ready.get("reason"))
-    if said in _AILING:
-        return said[1], _AILING[said]
-    word = str(ready.get("status") or "Unknown")
-    if word == "True":
-        return word, Tone.GOOD
-    held = ready.get("reason") == "Held"
-    return ("Held", Tone.WARNING) if held else (word, Tone.BAD if word == "False" else Tone.WARNING)
-
-
-_AILING = {("False", "InProgress"): Tone.WARNING, ("False", "Failed"): Tone.BAD}
-"""Reasons of being Synced and not Ready: how the members are."""
-
-
-def health_of(sync: Manifest) -> str:
-    """Return how many members there are of each verdict, as ``12 Current, 1 Failed``."""
-    counts = map_at(sync, "status", "health", "counts")
-    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=str) if count) or "-"
-
-
-def _conditions(sync: Manifest) -> Mapping[str, Mapping[str, Any]]:
-    return {one["type"]: one for one in conditions_of(sync)}
-
-
-def message_of(sync: Manifest) -> str:
-    """Return what there is to say of a Sync in a sentence: what is under way, or how it ended."""
-    conditions = _conditions(sync)
-    busy = conditions.get("Reconciling", {})
-    said = busy if busy.get("status") == "True" else conditions.get("Ready", {})
-    if said:
-        return str(said.get("message") or said.get("reason") or "")
-    return (
-        "no daemon has processed it yet"
-        if map_at(sync, "spec").get("source")
-        else "applied by hand, with sync -f or --repo"
-    )
 
 
 def _source(sync: Manifest) -> str:
@@ -162,36 +104,12 @@ def _source(sync: Manifest) -> str:
     if not git:
         return "-"
     ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
-    chart = f", chart {asked}" if (asked := chart_of(sync)) else ""
+    chart = f", chart {asked}" if (asked := syncs.chart_of(sync)) else ""
     return f"{without_credentials(str(git.get('url', '')))}{f' {ref}' if ref else ''} {git.get('path', '.')}{chart}"
-
-
-def chart_of(sync: Manifest) -> str:
-    """Return name and version of the chart of a repository that a Sync asks for; empty where it asks for none."""
-    pin = map_at(sync, "spec", "source", "helm", "chart")
-    return f"{pin.get('name')} {pin.get('version')}" if pin else ""
-
-
-def applied_of(sync: Manifest) -> str:
-    """Return the commit that was applied last, in short, and the chart where it is one of a repository."""
-    found = map_at(sync, "status")
-    row = current_of(maps_in(found.get("history"))) or {}
-    applied = short(str(found.get("lastAppliedRevision") or ""))
-    return f"{applied}, chart {row['chart']}" if applied and row.get("chart") else applied
-
-
-def texts(value: Any) -> list[str]:
-    """Return what a list of texts says, whatever is in it; nothing where it isn't a list."""
-    return list(map(str, value)) if isinstance(value, list) else []
 
 
 def _ago(then: Any, now: str) -> str:
     return age_of(str(then or ""), now)
-
-
-def short(revision: str) -> str:
-    """Return a revision as people quote it."""
-    return "worktree" if revision.startswith("worktree") else revision[:7]
 
 
 # --- one in full ------------------------------------------------------------------------------------------------------
@@ -200,9 +118,9 @@ def short(revision: str) -> str:
 def details(sync: Manifest, now: str) -> Iterator[Line]:
     """Yield everything there is to know of one Sync, each sentence once."""
     metadata, found = sync["metadata"], map_at(sync, "status")
-    word, tone = readiness(sync)
-    said = message_of(sync)
-    problems = [each for each in texts(found.get("problems")) if each not in said]
+    word, tone = syncs.readiness(sync)
+    said = syncs.message_of(sync)
+    problems = [each for each in syncs.texts(found.get("problems")) if each not in said]
     yield (
         Span(f"{metadata['namespace']}/{metadata['name']}", Tone.TITLE),
         Span("  "),
@@ -213,20 +131,22 @@ def details(sync: Manifest, now: str) -> Iterator[Line]:
     yield from _section("Conditions", list(_told_once(conditions_of(sync), said, now)))
     yield from _section("Unhealthy", list(_unhealthy(found, now)))
     yield from _section("Problems", [line(f"  {each}", Tone.BAD) for each in problems])
-    yield from _section("Warnings", [line(f"  {each}", Tone.WARNING) for each in texts(found.get("warnings"))])
+    yield from _section("Warnings", [line(f"  {each}", Tone.WARNING) for each in syncs.texts(found.get("warnings"))])
     yield from _section("History", _history(maps_in(found.get("history"))[:_HISTORY_SHOWN], now))
 
 
 def _facts(sync: Manifest, found: Mapping[str, Any]) -> Iterator[Line]:
-    applied, tried = (short(str(found.get(key) or "")) for key in ("lastAppliedRevision", "lastAttemptedRevision"))
+    applied, tried = (
+        syncs.short(str(found.get(key) or "")) for key in ("lastAppliedRevision", "lastAttemptedRevision")
+    )
     facts = {
         "Source": _source(sync)
         if map_at(sync, "spec").get("source")
         else "none, applied by hand with sync -f or --repo",
-        "Applied": applied_of(sync) or "-",
+        "Applied": syncs.applied_of(sync) or "-",
         "Tried": tried if tried != applied else "",
         "Objects": _objects(map_at(found, "summary")),
-        "Health": health_of(sync) if "health" in found else "",
+        "Health": syncs.health_of(sync) if "health" in found else "",
     }
     yield from (((Span(f"{name + ':':<9}", Tone.ASIDE), Span(f" {value}")) for name, value in facts.items() if value))
 
@@ -288,7 +208,7 @@ def _history(entries: Sequence[Mapping[str, Any]], now: str) -> list[Line]:
     return [
         (
             Span(f"  {_ago(entry.get('time'), now):<9}", Tone.ASIDE),
-            Span(f"{short(str(entry.get('revision') or '')):<9}"),
+            Span(f"{syncs.short(str(entry.get('revision') or '')):<9}"),
             Span(f"{entry.get('result', '')}", Tone.GOOD if entry.get("result") == "Synced" else Tone.WARNING),
             Span(f"  {_pass(entry)}{', chart ' + str(entry['chart']) if entry.get('chart') else ''}"),
         )

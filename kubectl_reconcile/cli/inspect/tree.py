@@ -5,22 +5,20 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
-from typing import Any
 
-from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
-from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.phrases import first_few
-from kubectl_reconcile.core.resources.applyset import is_marked_by_us
 from kubectl_reconcile.engine.commands import find_object, owner_tree
 from kubectl_reconcile.engine.commands.owner_tree import OwnedObject, OwnerTree
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.views import syncs
+from kubectl_reconcile.views import tree as views
 from kubectl_reconcile.views.ages import age_of, current_time
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 
@@ -78,31 +76,13 @@ def _unwell(relative: OwnedObject) -> OwnedObject:
 def _shown(root: OwnedObject, output: str | None, width: int | None) -> Iterator[Line]:
     match output:
         case "json":
-            return json_lines(document(root))
+            return json_lines(views.document(root))
         case "yaml":
-            return yaml_lines(document(root))
+            return yaml_lines(views.document(root))
         case "name":
             return (line(render.name_of(each.ref)) for each, _ in _walk(root))
         case _:
             return iter(_table(root, width, wide=output == "wide"))
-
-
-def document(relative: OwnedObject) -> dict[str, Any]:
-    """Return an object with what it owns as plain JSON."""
-    metadata, verdict = relative.manifest["metadata"], relative.health
-    found = {
-        "apiVersion": relative.manifest["apiVersion"],
-        "kind": relative.manifest["kind"],
-        "namespace": relative.ref.namespace,
-        "name": relative.ref.name,
-        "uid": metadata.get("uid", ""),
-        "createdAt": metadata.get("creationTimestamp", ""),
-        "health": verdict.status.value,
-        "message": verdict.message,
-        "source": _source(relative),
-        "children": [document(child) for child in relative.children],
-    }
-    return {key: value for key, value in found.items() if value != ""}
 
 
 def _walk(root: OwnedObject, lead: str = "", ahead: str = "") -> Iterator[tuple[OwnedObject, str]]:
@@ -131,17 +111,12 @@ def _row(relative: OwnedObject, lead: str, home: str, now: str, *, wide: bool) -
     place = f"{ref.namespace}/" if ref.namespace and ref.namespace != home and not wide else ""
     word, tone = verdict.status.value, _TONES.get(verdict.status, Tone.BAD)
     if ref.group == "reconcile.dev" and ref.kind == "Sync":
-        word, tone = status.readiness(relative.manifest)
+        word, tone = syncs.readiness(relative.manifest)
         word = "Ready" if word == "True" else "NotReady" if word == "False" else word
-        message = status.message_of(relative.manifest)
+        message = syncs.message_of(relative.manifest)
     else:
         message = verdict.message
     age = age_of(relative.manifest["metadata"].get("creationTimestamp", ""), now).removesuffix(" ago")
-    extras = [Span(ref.namespace or "-"), Span(relative.manifest["apiVersion"]), Span(_source(relative) or "-")]
+    extras = [Span(ref.namespace or "-"), Span(relative.manifest["apiVersion"]), Span(views.source_of(relative) or "-")]
     name = f"{lead}{ref.kind}/{place}{ref.name}"
     return [Span(name), Span(word, tone), Span(age or "-"), *(extras if wide else []), Span(message)]
-
-
-def _source(relative: OwnedObject) -> str:
-    """Return the file that asked for a member; controllers copy annotations to what isn't one."""
-    return MemberOptions.of(relative.manifest).source if is_marked_by_us(relative.manifest) else ""

@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 from kubectl_reconcile.cli.early import access_of
-from kubectl_reconcile.cli.operate.page_address import NO_ORIGIN, origins_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.url_policy import FLAG, UrlPolicy, networks_around
@@ -21,6 +20,7 @@ from kubectl_reconcile.engine.modules.ceilings import set_ceilings
 from kubectl_reconcile.engine.telemetry import logs, loop_monitor, memory
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.policy import SourcePolicy
+from kubectl_reconcile.web.addresses import NO_ORIGIN, origins_of
 
 
 def daemon(
@@ -119,9 +119,7 @@ def _page(ui: str, urls: tuple[str, ...]) -> Page | None:
         if urls:
             raise click.UsageError("--ui-url needs --ui")
         return None
-    module = importlib.import_module(
-        "kubectl_reconcile.cli.operate.page_in_cluster"
-    )  # a lot, which most daemons never need
+    module = importlib.import_module("kubectl_reconcile.web.in_cluster")  # a lot, which most daemons never need
     try:
         return functools.partial(module.serving_page, ui, origins_of(urls))
     except ValueError as error:

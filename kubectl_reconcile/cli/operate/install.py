@@ -10,7 +10,6 @@ import click
 
 import kubectl_reconcile
 from kubectl_reconcile.cli.early import access_of
-from kubectl_reconcile.cli.operate.page_address import NO_ORIGIN, origins_of
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
@@ -30,6 +29,7 @@ from kubectl_reconcile.engine.modules.registry import installed_modules
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 from kubectl_reconcile.views.yamltext import dump
+from kubectl_reconcile.web.addresses import NO_ORIGIN, origins_of
 
 
 def install(

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from aiohttp import web
 
-from kubectl_reconcile.cli.operate.page_documents import PageDocuments
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import Terminal, terminals
@@ -41,10 +40,9 @@ def ui(connection: Connection, *, port: int, browser: bool, color: str) -> int:
 
 
 async def _served(session: Session, *, port: int, browser: bool, out: Terminal, err: Terminal) -> None:
-    documents = PageDocuments()
-    async with FleetFeed(session, documents.row) as fleet:
+    async with FleetFeed(session) as fleet:
         door = LocalDoor(Asker(session, fleet, Events(session.client)))
-        runner = PageRunner(application(door, documents))
+        runner = PageRunner(application(door))
         await runner.setup()
         try:
             await _listen(runner, port)

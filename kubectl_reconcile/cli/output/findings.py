@@ -1,13 +1,12 @@
-"""What a plan does to a security scan, as people and programs read it.
+"""What a plan does to a security scan, as people read it.
 
-Pure: plans in, lines and trees out.
+Pure: plans in, lines out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.plan import Plan
@@ -43,26 +42,3 @@ def _object_and_place(each: PlannedFinding) -> tuple[ObjectRef, str]:
 def _counts(found: ScanOutlook, scope: ScanScope) -> str:
     new = f"{len(found.new)} new finding{'' if len(found.new) == 1 else 's'}"
     return f"scan ({scope}): {new}, {len(found.fixed)} fixed"
-
-
-def document(plan: Plan, scan: PlanScan) -> dict[str, Any]:
-    """Return what *plan* adds to a scan and what it fixes as plain JSON."""
-    found, scope = scan.outlook(plan.changes), scan.scope
-    return {
-        "profile": scope.strictest.value,
-        **({"checkups": scope.names} if scope.names else {}),
-        "new": [_finding(each) for each in found.new],
-        "fixed": [_finding(each) for each in found.fixed],
-    }
-
-
-def _finding(each: PlannedFinding) -> dict[str, Any]:
-    finding, ref = each.finding, each.finding.ref
-    return {
-        "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
-        "check": finding.check,
-        "severity": finding.severity.value,
-        "path": finding.path,
-        "message": finding.demand,
-        **({"place": each.place} if each.place else {}),
-    }

@@ -29,6 +29,7 @@ from kubectl_reconcile.cli.output.terminal import terminals
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.views import changes
 from kubectl_reconcile.views.changes import PlanView
+from kubectl_reconcile.views.document import plain
 from kubectl_reconcile.views.text import Line, Tone, line
 
 Show: TypeAlias = Callable[..., None]
@@ -63,8 +64,8 @@ def _lines(
 ) -> Iterable[Line]:
     """Return what goes to standard output: one document for programs, plan after plan for people."""
     if chosen.output in {"json", "yaml"} or chosen.output.startswith("jsonpath="):
-        plan_document = importlib.import_module("kubectl_reconcile.cli.output.plan_document")  # slow to import
-        documents = [plan_document.document(plan, view) for plan in plans]
+        plan_document = importlib.import_module("kubectl_reconcile.views.plan")  # slow to import
+        documents = [plain(plan_document.document(plan, view)) for plan in plans]
         whole = documents[0] if len(documents) == 1 else {"apiVersion": "v1", "kind": "List", "items": documents}
         return structured(whole, chosen.output)
     lines: list[Line] = []

@@ -11,14 +11,14 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.api import access_reviews
+from kubectl_reconcile.views.fleet import PushedDocument
+from kubectl_reconcile.views.syncs import RowDocument
 from kubectl_reconcile.web.errors import Refused
-from kubectl_reconcile.web.fleet import Row
 from kubectl_reconcile.web.fleet_feed import FleetChange, FleetFeed
 
 REVIEWED_S = 30.0
@@ -52,7 +52,7 @@ class SeenFleet:
         """The only namespace that is shown; empty for all."""
         return self.feed.place
 
-    async def rows(self) -> Sequence[Row]:
+    async def rows(self) -> Sequence[RowDocument]:
         """Return the rows that may be seen, as they are now.
 
         Raises:
@@ -60,11 +60,11 @@ class SeenFleet:
             ApiError: the server refuses, or doesn't answer.
         """
         rows = await self.feed.rows()
-        seen = await self._seen({str(row["namespace"]) for row in rows})
+        seen = await self._seen({str(row.namespace) for row in rows})
         if not seen and not await self._may_list(_EVERYWHERE):
             hint = "ask for the rights get, list and watch on syncs.reconcile.dev"
             raise Refused(403, "there is no Sync that you may list", hint)
-        return [row for row in rows if row["namespace"] in seen]
+        return [row for row in rows if row.namespace in seen]
 
     def since(self, number: int) -> list[FleetChange] | None:
         """Return what changed after change *number*, whoever may see it; None where that isn't known any more."""
@@ -74,7 +74,7 @@ class SeenFleet:
         """Return once something has changed after change *number*, or after that time."""
         await self.feed.wait(number, timeout_s)
 
-    async def told(self, changes: Sequence[FleetChange]) -> dict[str, Any]:
+    async def told(self, changes: Sequence[FleetChange]) -> PushedDocument:
         """Return those of *changes* that may be seen, as a browser is informed of them.
 
         Raises:

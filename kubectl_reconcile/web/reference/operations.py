@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kubectl_reconcile.views.fleet import GROUPS, MOST_ROWS, SORTS
 from kubectl_reconcile.web.doings import DOINGS
-from kubectl_reconcile.web.fleet import GROUPS, MOST_ROWS, SORTS
 from kubectl_reconcile.web.reference.schemas import Schema, number, record, text, texts
 
 _SYNC = "/api/v1/syncs/{namespace}/{name}"

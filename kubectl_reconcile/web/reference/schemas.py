@@ -15,7 +15,7 @@ from typing import Any
 
 from kubectl_reconcile.core import planning
 from kubectl_reconcile.core.health.verdict import HealthStatus
-from kubectl_reconcile.web.fleet import MOST_ROWS
+from kubectl_reconcile.views.fleet import MOST_ROWS
 
 Schema = Mapping[str, Any]
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from kubectl_reconcile.web.fleet import MOST_ROWS, FleetQuery, page
+from kubectl_reconcile.views.document import plain
+from kubectl_reconcile.views.fleet import MOST_ROWS, FleetQuery, page
+from kubectl_reconcile.views.syncs import RowDocument
 
 
 def row(
@@ -14,10 +16,10 @@ def row(
     message="",
     changed="2026-01-01T00:00:00Z",
 ):
-    return {
-        "namespace": namespace, "name": name, "state": state, "grade": grade, "revision": "3f9c2e1", "url": url, "path": ".",
-        "message": message, "changedAt": changed,
-    }  # fmt: skip
+    return RowDocument(
+        namespace=namespace, name=name, state=state, grade=grade, revision="3f9c2e1", ref="branch main", url=url, path=".",
+        objects=1, health={}, message=message, changed_at=changed,
+    )  # fmt: skip
 
 
 ROWS = [
@@ -36,7 +38,7 @@ ROWS = [
 
 
 def asked(**parameters):
-    return page(ROWS, FleetQuery.of(parameters))
+    return plain(page(ROWS, FleetQuery.of(parameters)))
 
 
 def names(found):
@@ -77,7 +79,7 @@ def test_counts_say_what_another_choice_of_states_would_show():
 
 
 def test_a_page_holds_so_many_rows_and_no_more():
-    found = page([row("shop", f"sync-{at:04}") for at in range(1000)], FleetQuery.of({"limit": "5000"}))
+    found = plain(page([row("shop", f"sync-{at:04}") for at in range(1000)], FleetQuery.of({"limit": "5000"})))
     assert len(found["rows"]) == MOST_ROWS
     assert found["matching"] == 1000
 

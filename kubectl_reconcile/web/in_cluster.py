@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from kubectl_reconcile.cli.operate.page_documents import PageDocuments
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.engine.daemon.http import running
 from kubectl_reconcile.engine.modules.external_systems import ExternalSystems
@@ -41,8 +40,7 @@ async def serving_page(address: str, origins: tuple[str, ...], daemon: Session) 
         yield ""
         return
     session = await _session_beside(daemon)
-    documents = PageDocuments()
-    async with FleetFeed(session, documents.row) as fleet, daemon.client.nameless() as nobody:
+    async with FleetFeed(session) as fleet, daemon.client.nameless() as nobody:
         events, kinds = Events(daemon.client), FreshKinds()
 
         def answered(client: Client, name: str) -> Asker:
@@ -50,7 +48,7 @@ async def serving_page(address: str, origins: tuple[str, ...], daemon: Session) 
             return Asker(own, SeenFleet(fleet, client), events, name, guest=True, kinds=kinds)
 
         door = TokenDoor(People(nobody, answered), origins)
-        app = application(door, documents, RateLimit(_BURST, _PER_S))
+        app = application(door, RateLimit(_BURST, _PER_S))
         runner = PageRunner(app, max_field_size=_LONGEST_HEADER_BYTES)
         async with running(runner, address, "--ui") as chosen:
             yield chosen
