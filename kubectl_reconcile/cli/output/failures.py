@@ -83,7 +83,7 @@ _BY_CLASS: Mapping[str, ExitStatus] = {
     "kubectl_reconcile.cluster.errors.Forbidden": ExitStatus.CLUSTER,
     "kubectl_reconcile.cluster.errors.ApiError": ExitStatus.FAILED,
     "kubectl_reconcile.source.errors.SourceError": ExitStatus.SOURCE,
-    "kubectl_reconcile.core.resources.sync.SyncSpecError": ExitStatus.USAGE,
+    "kubectl_reconcile.core.resources.fields.SyncSpecError": ExitStatus.USAGE,
     "kubectl_reconcile.core.planning.planfile.PlanFileError": ExitStatus.USAGE,
     "kubectl_reconcile.core.planning.planfile.PlanMoved": ExitStatus.FAILED,
     "kubectl_reconcile.engine.commands.selection.SelectionError": ExitStatus.USAGE,

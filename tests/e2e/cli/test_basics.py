@@ -1,6 +1,5 @@
 """The command line as a program: what it imports, its exit statuses, its messages, completion, and a first tour."""
 
-import importlib
 import json
 import os
 import re
@@ -235,12 +234,6 @@ def test_a_kubeconfig_that_is_no_yaml_says_where(tmp_path):
     file.write_text("clusters: [\n")
     done = run("diff", KUBECONFIG=str(file))
     assert (done.returncode, f"{file}:2" in done.stderr) == (ExitStatus.USAGE, True)
-
-
-def test_every_class_in_the_table_of_errors_exists():
-    for name in failures._BY_CLASS:
-        module, _, cls = name.rpartition(".")
-        assert issubclass(getattr(importlib.import_module(module), cls), Exception)
 
 
 FAULTS = {
