@@ -59,13 +59,29 @@ class Lookups(Struct, frozen=True):
 
     *unreadable* says why an object can't be looked at, so that nobody knows whether it exists; *listed* shows what goes
     along with deletions. *gone* are Syncs that objects are to move from and that aren't there any more. *strangers* carry the mark of a
-    member, and no revision that was applied is known to have asked for them, though those that would have to are.
+    member, and no revision that was applied is known to have asked for them, though those that would have to are. *recalled* are the manifests applied
+    last of what changes: they say why it does. *chart* is what a chart was told in an earlier pass, by what it asked for.
     """
 
     unreadable: Mapping[ObjectRef, str] = field(default_factory=dict)
     listed: Mapping[Listing, Listed] = field(default_factory=dict)
     gone: frozenset[ObjectRef] = frozenset()
     strangers: frozenset[ObjectRef] = frozenset()
+    recalled: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
+    chart: tuple[str, ...] = ()
+
+
+class Asked(Struct, frozen=True):
+    """What ``questions`` has asked of which objects, Syncs and lookups, whatever was answered; *draws* tells that values were drawn for this plan alone."""
+
+    names: frozenset[ObjectRef] = frozenset()
+    updates: frozenset[ObjectRef] = frozenset()
+    unasked: frozenset[ObjectRef] = frozenset()
+    givers: frozenset[ObjectRef] = frozenset()
+    draws: bool = False
+    foreign: frozenset[ObjectRef] = frozenset()
+    lookups: frozenset[str] = frozenset()
+    writes: frozenset[ObjectRef] = frozenset()
 
 
 class Unseen(Struct, frozen=True):
@@ -109,6 +125,7 @@ class Inputs(Struct, frozen=True):
     modules: Modules = field(default_factory=Modules)
     memory: Memory = field(default_factory=Memory)
     lookups: Lookups = field(default_factory=Lookups)
+    asked: Asked = field(default_factory=Asked)
     problems: Sequence[Problem] = ()
     coverage: Coverage = field(default_factory=Coverage)
     grouped: bool = True

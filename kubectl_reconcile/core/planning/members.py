@@ -237,9 +237,11 @@ def explained(builder: PlanBuilder, change: Change, located: Located) -> Change:
     options = MemberOptions.of(located.manifest)
     again = compare(builder, DesiredMember(change.ref, change.kind, located, options, change.provenance.key))
     change = replace(change, fields=again.fields)
-    if not (foreign := change.provenance.foreign):
+    if not change.provenance.foreign:
         return change
-    return change.gated(blocked=again.gate.blocked).attributed(foreign=_name_of_set(builder, foreign))
+    is_seen = again.provenance.foreign in builder.inputs.memory.sets
+    foreign = _name_of_set(builder, again.provenance.foreign) if is_seen else change.provenance.foreign
+    return change.gated(blocked=again.gate.blocked).attributed(foreign=foreign)
 
 
 def compare(builder: PlanBuilder, each: DesiredMember) -> Change:

@@ -9,6 +9,8 @@ Pure: asks the snapshot, never the cluster; time is an argument.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import HookPoint
@@ -52,19 +54,19 @@ def build_on(inputs: Inputs, footing: Footing | None) -> tuple[Plan, Footing | N
     return made, difference.footing_of(builder, wanted) if inputs.whole else footing
 
 
-def explain(inputs: Inputs, made: Plan) -> Plan:
-    """Return *made* with what only *inputs* know by now: the manifests applied last, and the Syncs of foreign objects.
+def explain(inputs: Inputs, made: Plan, about: Collection[ObjectRef]) -> Plan:
+    """Return *made* with what only *inputs* know by now *about* some objects: the manifests applied last, and the Syncs of foreign ones.
 
     They change no judgement, only what is said of it, so nothing else is looked at again.
     """
-    builder = PlanBuilder.of(inputs)
     unclear = {
         change.ref
-        for change in made.acting()
-        if not change.provenance.owner and (change.ref in inputs.memory.bases or change.provenance.foreign)
+        for change in (made.acting() if about else ())
+        if change.ref in about and not change.provenance.owner and _is_explained(inputs, change)
     }
     if not unclear:
         return made
+    builder = PlanBuilder.of(inputs.remembering(bases=inputs.lookups.recalled))
     files = {change.provenance.file for change in made.acting() if change.ref in unclear}
     place = {(each.path, each.line): each for each in inputs.desired if each.path in files}
     explained = {
@@ -74,6 +76,14 @@ def explain(inputs: Inputs, made: Plan) -> Plan:
         and (located := place.get((change.provenance.file, change.provenance.line))) is not None
     }
     return made.with_changes(map(explained.get, map(id, made.changes), made.changes))
+
+
+def _is_explained(inputs: Inputs, change: Change) -> bool:
+    """Tell whether there is something to say of a change that wasn't said; of an object of another set not before that was asked for."""
+    is_recalled = change.ref in inputs.lookups.recalled
+    if change.provenance.foreign:
+        return change.ref in inputs.asked.foreign and (is_recalled or bool(inputs.memory.sets))
+    return is_recalled
 
 
 def build_children(inputs: Inputs, cr: Manifest) -> Plan:

@@ -306,7 +306,7 @@ async def _owner(session: Session, owner: Manifest | None, namespace: str) -> Ma
 async def _asked(session: Session, seen: _Seen, target: Target) -> Explanation:
     """Explain an object by the plan of the next sync of *target*."""
     desired = await reconcile.read(session, target)
-    made = await reconcile.plan_for(session, target, desired, OneShotView(Cache(session.client)))
+    made = (await reconcile.plan_for(session, target, desired, OneShotView(Cache(session.client)))).plan
     return seen.with_secrets(await _planned(session, seen, target, desired, made), made)
 
 

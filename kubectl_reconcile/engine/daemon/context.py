@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -27,7 +27,7 @@ from kubectl_reconcile.core.daemon.contention import ContentionBegun, Contention
 from kubectl_reconcile.core.daemon.pass_events import AnnotationRenamed
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
-from kubectl_reconcile.core.planning.plan import Change, Contentions, Plan
+from kubectl_reconcile.core.planning.plan import Change, Contention, Contentions
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
@@ -198,23 +198,21 @@ class DaemonContext:
             listener.hear(item, what)
         await EventListener(self.events, self.live).hear(item, what)
 
-    async def plan_uncontended(self, item: ObjectRef, build: Callable[[Contentions], Awaitable[Plan]]) -> Plan:
-        """Return the plan that *build* makes for *item* without contended fields, planned again where some just became so.
+    async def overwritten(
+        self, item: ObjectRef, writes: Sequence[Change], settled: Sequence[Contention]
+    ) -> Contentions | None:
+        """Return all fields to be left alone, where some of what is about to be written for *item* have just become such; None where none has.
 
-        Raises:
-            ApiError: building it failed.
+        Fields whose contention is *settled* are as they should be.
         """
         tracker = self.contention
-        while True:
-            made = await build(tracker.contentions())
-            tracker.settle(made.settled)
-            for settled in made.settled:
-                await self.hear(item, ContentionSettled(settled))
-            begun = tracker.begin(item, made.acting(), now_s=time.monotonic(), now=now_text())
-            if not begun:
-                return made
-            for each in begun:
-                await self.hear(item, ContentionBegun(each))
+        tracker.settle(settled)
+        for each in settled:
+            await self.hear(item, ContentionSettled(each))
+        begun = tracker.begin(item, writes, now_s=time.monotonic(), now=now_text())
+        for one in begun:
+            await self.hear(item, ContentionBegun(one))
+        return tracker.contentions() if begun else None
 
     async def set_status(
         self, ref: ObjectRef, status: Callable[[Manifest], Manifest], known: Manifest | None = None

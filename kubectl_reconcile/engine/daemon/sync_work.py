@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
+from functools import partial, reduce
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,8 +22,9 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.drift import deleted_in
 from kubectl_reconcile.core.daemon.pass_state import step
 from kubectl_reconcile.core.daemon.priority import Priority
+from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, map_at, maps_in
-from kubectl_reconcile.core.planning.plan import Contentions, Plan
+from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES
 from kubectl_reconcile.core.resources.applyset import Contents
@@ -43,10 +44,12 @@ from kubectl_reconcile.engine.daemon.sources import news
 from kubectl_reconcile.engine.daemon.sources.followed import FollowedSync, SourceAnswer
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync import lookups
+from kubectl_reconcile.engine.sync.answers import Sight
 from kubectl_reconcile.engine.sync.credentials import chart_of, local_folder
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
-from kubectl_reconcile.engine.sync.perform import after_provisional, perform, status_after
-from kubectl_reconcile.engine.sync.reconcile import Target, by_lookups_of_now, plan_for, read_at, read_with_bases
+from kubectl_reconcile.engine.sync.perform import Done, after_provisional, perform, status_after
+from kubectl_reconcile.engine.sync.reconcile import PlannedSync, Target, plan_for, read_at, read_with_bases
+from kubectl_reconcile.engine.sync.rounds import until_seen
 from kubectl_reconcile.engine.sync.signed_sources import read_keys, verification_of
 from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.engine.sync.variables import values_of
@@ -256,10 +259,11 @@ class SyncWork(Struct, frozen=True):
         followed.desired = followed.earlier or followed.newest
         target, desired = followed.read()
         self.context.contention.pushed(ref, desired.revision.sha)
-        made = await self._planned(ref, target, desired, unseen=asked.unseen)
-        if (now := await by_lookups_of_now(self.context.session_of(target.sync), target, desired, made)) is not None:
-            followed.told_anew(now)
-            desired, made = now, await self._planned(ref, target, now, unseen=asked.unseen)
+        sight = Sight.MANY if asked.unseen else Sight.ALL
+        planned = await self._planned(ref, target, desired, sight=sight, remembered=True)
+        made, desired = planned.plan, planned.desired
+        if planned.was_told_anew:
+            followed.told_anew(desired)
         target.verdicts = made.verdicts
         followed.find_places(made, desired)
         if (live := self.context.live(ref, target.parent)) is not None:
@@ -272,24 +276,39 @@ class SyncWork(Struct, frozen=True):
         target, desired = followed.read()
         narrow = replace(target, sync=replace(target.sync, prune=False))
         contentions = self.context.contention.of(ref)
-        made = await self._planned(ref, narrow, _part(followed, desired, refs))
-        now = await by_lookups_of_now(self.context.session_of(target.sync), target, desired, made)
-        if now is not None:
-            followed.told_anew(now)
-            followed.find_places_again(now, target.sync.default_namespace)
-            made = await self._planned(ref, narrow, _part(followed, now, refs))
+        members = sorted(refs)
+
+        def part(whole: Desired) -> Desired:
+            is_known = whole is desired
+            places = followed.places if is_known else followed.places_by(whole, target.sync.default_namespace)
+            return _part(places, whole, members)
+
+        made = await self._planned(ref, narrow, desired, choose=part, remembered=True)
+        if made.was_told_anew:
+            followed.told_anew(made.desired)
+            followed.find_places_again(made.desired, target.sync.default_namespace)
         target.verdicts = narrow.verdicts
         is_contended_anew = self.context.contention.of(ref) != contentions
-        return on.PlanMade(made, contention_changed=is_contended_anew, was_told_anew=now is not None)
+        return on.PlanMade(made.plan, contention_changed=is_contended_anew, was_told_anew=made.was_told_anew)
 
-    async def _planned(self, ref: ObjectRef, target: Target, desired: Desired, *, unseen: bool = False) -> Plan:
+    async def _planned(
+        self,
+        ref: ObjectRef,
+        target: Target,
+        desired: Desired,
+        *,
+        choose: Callable[[Desired], Desired] = lambda whole: whole,
+        sight: Sight = Sight.ALL,
+        remembered: bool = False,
+    ) -> PlannedSync:
+        """Plan members, without fields that others keep overwriting; modules are asked beside that."""
         session, view = self.context.session_of(target.sync), self.context.view.of(target.sync)
-
-        def build(contentions: Contentions) -> Awaitable[Plan]:
-            target.contentions = contentions
-            return plan_for(session, target, desired, view, children=False, unseen=unseen)
-
-        return await self.context.plan_uncontended(ref, build)
+        target.contentions = self.context.contention.contentions()
+        overwritten = partial(self.context.overwritten, ref)
+        return await plan_for(
+            session, target, desired, view, children=False, choose=choose, sight=sight, overwritten=overwritten,
+            remembered=remembered,
+        )  # fmt: skip
 
     async def _apply_set(self, ref: ObjectRef, followed: FollowedSync, work: on.ApplySet) -> on.Event:
         target, desired = followed.read()
@@ -300,18 +319,20 @@ class SyncWork(Struct, frozen=True):
         )  # fmt: skip
         session = self.context.session_of(sync)
         writes = sum(1 for change in work.plan.acting() if change.writes)
-        writer = self.context.writer(
-            session, stop, provisional=work.unseen, waiting=wait.heard, writes=writes, tenant=sync.namespace
-        )
+        writer = self.context.writer(session, stop, waiting=wait.heard, writes=writes, tenant=sync.namespace)
+        by = Sight.MANY if work.unseen else Sight.ALL
+
+        async def write(sight: Sight) -> Done:
+            made = work.plan if sight is by else (await self._planned(ref, target, desired)).plan
+            return await perform(
+                self.context.session, target, made, replace(writer, provisional=sight is not Sight.ALL)
+            )
+
         target.parent = seen_before = self.context.live(ref, target.parent) or target.parent
         beside = asyncio.create_task(wait.beside(), name=f"beside {ref}")
         try:
             async with told_late(_MOMENT_S, partial(self._announce, ref, target, work)) if writes else nullcontext():
-                done = await perform(self.context.session, target, work.plan, writer)
-                if any(each.state is ResultState.TAKEN for each in done.results) and not stop.is_set():
-                    seen = await self._planned(ref, target, desired)
-                    again = await perform(self.context.session, target, seen, replace(writer, provisional=False))
-                    done = after_provisional(done, again)
+                went = await until_seen(by, write, lambda done: done.results, stop)
         finally:
             beside.cancel()
         if target.parent and target.parent is not seen_before:
@@ -319,6 +340,7 @@ class SyncWork(Struct, frozen=True):
         if stop.is_set():
             return on.PassInterrupted()
         followed.earlier = None
+        done = reduce(after_provisional, went)
         missing = refused_namespaces(done.results)
         return on.Applied(done.report, missing_namespaces=missing, duration_s=time.perf_counter() - started)
 
@@ -425,7 +447,7 @@ def _contents(live: Manifest, followed: FollowedSync, report: Report) -> Content
     return asked if is_all else asked | Contents.told(live)
 
 
-def _part(followed: FollowedSync, desired: Desired, refs: Iterable[ObjectRef]) -> Desired:
-    """Return what is asked for of some members alone, and of what must fit them."""
-    changed = [followed.places[each] for each in sorted(refs) if each in followed.places]
+def _part(places: Mapping[ObjectRef, Located], desired: Desired, refs: Iterable[ObjectRef]) -> Desired:
+    """Return what is asked for of some members alone, and of what must fit them; *places* are where members are written down."""
+    changed = [places[each] for each in refs if each in places]
     return replace(desired, manifests=with_fitting(changed, desired.manifests), problems=(), whole=False)

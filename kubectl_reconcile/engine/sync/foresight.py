@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.core.planning import planner
-from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.outlook import simulation
 from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.engine.modules.action_runner import look
-from kubectl_reconcile.engine.sync import gather, reconcile
+from kubectl_reconcile.engine.sync import reconcile
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.view import OneShotView
 
@@ -22,19 +18,6 @@ async def foresee(session: Session, target: reconcile.Target) -> list[Plan]:
         SourceError: the source can't be read.
         ApiError: the server refuses, or doesn't answer.
     """
-    known: list[Inputs] = []
-
-    async def build(inputs: Inputs) -> Plan:
-        known.append(inputs)
-        return planner.build(inputs)
-
-    inputs = await reconcile.inputs_of(
-        session,
-        target,
-        await reconcile.read(session, target),
-        OneShotView(Cache(session.client)),
-        children=True,
-    )
-    looking = functools.partial(look, session.reach)
-    made = await gather.plan_with_lookups(session, inputs, build, reconcile.bases_of(target, inputs), looking)
-    return [made, *simulation.passes(known[-1], made, planner.build)]
+    desired, view = await reconcile.read(session, target), OneShotView(Cache(session.client))
+    made = await reconcile.plan_for(session, target, desired, view)
+    return [made.plan, *simulation.passes(made.inputs, made.plan, planner.build)]

@@ -13,7 +13,6 @@ import functools
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TypeAlias
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -23,8 +22,8 @@ from kubectl_reconcile.cluster.cache import Feed
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
-from kubectl_reconcile.core.annotations import MODULE_LABEL, MemberOptions
-from kubectl_reconcile.core.module.api import Module, Observation
+from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import (
     GroupKind,
     GroupVersionKind,
@@ -32,20 +31,14 @@ from kubectl_reconcile.core.objects import (
     ObjectRef,
     Problem,
     Severity,
-    labels_of,
 )
 from kubectl_reconcile.core.planning.endings.cascade import FLEETING, WHOLE, Listed, Listing
-from kubectl_reconcile.core.planning.inputs import Coverage, Inputs, Unseen
+from kubectl_reconcile.core.planning.inputs import Coverage, Unseen
 from kubectl_reconcile.core.planning.kinds import Kind
-from kubectl_reconcile.core.planning.namespaces import made_for
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unobserved, set_id_of
-from kubectl_reconcile.core.planning.planner import explain
-from kubectl_reconcile.core.planning.snapshot import Objects, Overlay
+from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import ID as SET_ID
 from kubectl_reconcile.core.resources.applyset import MOST_PLACES, PART_OF, Contents, applyset_id, places_beyond
 from kubectl_reconcile.core.resources.sync import SYNC
-from kubectl_reconcile.core.ssa.ignore import IgnoreFrom
-from kubectl_reconcile.core.ssa.managed_fields import entry_of
 from kubectl_reconcile.engine.apply.flow_control import patiently
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.view import BeyondCeiling
@@ -141,96 +134,9 @@ def member_kinds(session: Session, recorded: Contents, desired: Iterable[GroupVe
     return asked | {resource.gvk for resource in earlier if resource}
 
 
-Look: TypeAlias = Callable[[Mapping[ObjectRef, Unobserved]], Awaitable[Mapping[ObjectRef, Observation]]]
-"""Looks at external systems on behalf of modules."""
-
-Build: TypeAlias = Callable[[Inputs], Awaitable[Plan]]
-"""Builds a plan; of very many objects beside the event loop."""
-
-
-async def plan_with_lookups(
-    session: Session,
-    inputs: Inputs,
-    build: Build,
-    bases: Callable[[Plan], Awaitable[Inputs | None]],
-    look: Look,
-    *,
-    strangers: Callable[[Mapping[ObjectRef, Manifest]], Awaitable[frozenset[ObjectRef]]] | None = None,
-    unseen: bool = False,
-) -> Plan:
-    """Build a plan, look up what it would create, and build it again where some of that exists; then learn its reasons.
-
-    *unseen*, only many objects of a kind and namespace are looked up, by a list: of few, and no hooks, the server judges itself.
-
-    Of members that nobody is recorded to have applied it is looked up first what was applied last. Which of the objects that Git doesn't ask for are *strangers* is found out where there are any. What deletions would take along is listed, level by level: a set that goes may have sets among its members. External systems are looked at first, level by level: a CR within a CR is known once its parent is planned.
-
-    Raises:
-        ApiError: a lookup was refused, or not answered.
-    """
-    plan, inputs = await plan_observed(inputs, build, look)
-    found = await look_up(session, _creates(plan), unseen=unseen and not _has_hooks(plan))
-    if unseen and (places := [(each.ref, each.kind) for each in made_for(plan) if each.kind]):
-        there = await look_up(session, places)  # who may not make one that is there already would be refused
-        found = Found(found.objects.joined(there.objects), {**found.unreadable, **there.unreadable})
-    if found.objects or found.unreadable:
-        inputs = replace(inputs, live=Overlay(inputs.live, found.objects)).knowing(unreadable=found.unreadable)
-        inputs = _to_be_seen_anew(inputs, found.objects).remembering(verdicts=plan.verdicts)
-        plan, inputs = await plan_observed(inputs, build, look)
-    if (
-        any(_is_forgotten(change, set_id_of(inputs.sync)) for change in plan.acting())
-        and (recalled := await bases(plan)) is not None
-    ):
-        inputs = inputs.remembering(bases=recalled.memory.bases, verdicts=plan.verdicts)
-        plan = await build(inputs)
-    if plan.marked.unasked and strangers and (never := await strangers(plan.marked.unasked)):
-        inputs = inputs.knowing(strangers=never).remembering(verdicts=plan.verdicts)
-        plan = await build(inputs)
-    if gone := await givers_gone(session, inputs, plan):
-        inputs = inputs.knowing(gone=gone).remembering(verdicts=plan.verdicts)
-        plan = await build(inputs)
-    while plan.lacking:
-        listed = {**inputs.lookups.listed, **await list_along(session, plan.lacking)}
-        inputs = inputs.knowing(listed=listed).remembering(verdicts=plan.verdicts)
-        plan = await build(inputs)
-    informed, sets = await bases(plan), await sets_behind(session.client, plan)
-    if any(rule.of is IgnoreFrom.DRIFT for rule in inputs.sync.ignore):
-        inputs = inputs.remembering(informed=True, bases=informed.memory.bases if informed else {})
-        plan = await build(inputs)
-        informed = inputs
-    if informed is None and not sets:
-        return plan
-    known = replace(informed or inputs, live=inputs.live, modules=inputs.modules, lookups=inputs.lookups).remembering(
-        sets=sets
-    )
-    return explain(known, plan)
-
-
-def _to_be_seen_anew(inputs: Inputs, found: Objects) -> Inputs:
-    """Return *inputs* without what was observed of CRs that were thought to be new, and so to have no pods to be asked."""
-    fresh = set()
-    for ref in inputs.modules.observed:
-        stored = found.stored(ref)
-        module = inputs.modules.by_kind.get(GroupVersionKind.of(stored.manifest())) if stored else None
-        if module is not None and module.publishes:
-            fresh.add(ref)
-    observed = {ref: seen for ref, seen in inputs.modules.observed.items() if ref not in fresh}
-    return replace(inputs, modules=replace(inputs.modules, observed=observed))
-
-
-async def plan_observed(inputs: Inputs, build: Build, look: Look) -> tuple[Plan, Inputs]:
-    """Build a plan from what is cached and what external systems say; return it with what is known then."""
-    plan = await build(inputs)
-    while plan.outcomes.unobserved:
-        inputs = inputs.observing(await look(plan.outcomes.unobserved))
-        plan = await build(inputs)
-    return plan, inputs
-
-
-async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
-    """Return the Syncs whose objects a plan would have to take away, by the ids of their sets, as far as they can be seen."""
-    ids = sorted({change.provenance.foreign for change in plan.acting() if change.provenance.foreign})
-    if not ids:
-        return {}
+async def sets_behind(client: Client, set_ids: Iterable[str]) -> dict[str, ObjectRef]:
+    """Return the Syncs that sets belong to, by the ids of the sets, as far as they can be seen."""
+    ids = sorted(set(set_ids))
     try:
         syncs, _ = await client.list(f"/apis/{SYNC.api_version}/syncs", labelSelector=f"{SET_ID} in ({','.join(ids)})")
     except (Forbidden, NotFound):
@@ -239,18 +145,12 @@ async def sets_behind(client: Client, plan: Plan) -> dict[str, ObjectRef]:
     return {set_id: found[set_id] for set_id in ids if set_id in found}
 
 
-async def givers_gone(session: Session, inputs: Inputs, plan: Plan) -> frozenset[ObjectRef]:
-    """Return which Syncs of other namespaces are gone that objects of a plan are to move from; one that may not be looked at isn't.
+async def givers_gone(session: Session, asked: Collection[ObjectRef]) -> frozenset[ObjectRef]:
+    """Return which of these Syncs are gone; one that may not be looked at isn't.
 
     Whether there is one behind the id of a set is asked as whoever follows all Syncs, where somebody does.
     """
-    blocked = {
-        (change.provenance.file, change.provenance.line) for change in plan.acting() if change.provenance.foreign
-    }
-    located = (each for each in inputs.desired if (each.path, each.line) in blocked) if blocked else ()
-    origins = {MemberOptions.of(each.manifest).moved_from or inputs.sync.members_from for each in located}
-    asked = sorted(each for each in origins if each is not None and each.namespace != inputs.sync.namespace)
-    named, unnamed = [each for each in asked if each.namespace], {each for each in asked if not each.namespace}
+    named, unnamed = sorted(each for each in asked if each.namespace), {each for each in asked if not each.namespace}
     found = await asyncio.gather(*(_is_gone(session.client, ref) for ref in named))
     return frozenset(ref for ref, gone in zip(named, found, strict=True) if gone) | await _sets_gone(session, unnamed)
 
@@ -276,22 +176,6 @@ async def _is_gone(client: Client, sync: ObjectRef) -> bool:
     except Forbidden:
         return False
     return False
-
-
-def _is_forgotten(change: Change, set_id: str) -> bool:
-    """Tell whether it isn't recorded any more that a member that changes was applied, or by anybody: what was applied last tells which fields may go."""
-    if change.op is not Op.UPDATE or change.before is None or change.is_child:
-        return False
-    is_member = labels_of(change.before).get(PART_OF) == set_id
-    return is_member and entry_of(change.before, change.provenance.manager) is None
-
-
-def _creates(plan: Plan) -> list[tuple[ObjectRef, Kind]]:
-    return [(change.ref, change.kind) for change in plan.acting() if change.op is Op.CREATE and change.kind]
-
-
-def _has_hooks(plan: Plan) -> bool:
-    return any(change.gate.hook for change in plan.changes)
 
 
 class Found(Struct, frozen=True):

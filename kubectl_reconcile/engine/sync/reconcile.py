@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from operator import attrgetter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
-from kubectl_reconcile.core.annotations import MemberOptions
-from kubectl_reconcile.core.manifests.parse import Located, parse
+from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.module.api import Module
@@ -30,19 +29,20 @@ from kubectl_reconcile.core.planning.inputs import Inputs, Memory, Modules
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.namespaces import NAMESPACES
 from kubectl_reconcile.core.planning.outlook.unhealthy import with_health
-from kubectl_reconcile.core.planning.plan import Change, Contentions, Op, Plan, set_id_of
-from kubectl_reconcile.core.rendering.holding import is_to_be_drawn
-from kubectl_reconcile.core.rendering.lookups import about
-from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Values, substituted
+from kubectl_reconcile.core.planning.plan import Contentions, Plan, set_id_of
+from kubectl_reconcile.core.planning.questions import Answers, Questions
+from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Values
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.history import current_of, is_of_other_settings
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.engine.modules.action_runner import look
 from kubectl_reconcile.engine.modules.ceilings import ceilings
 from kubectl_reconcile.engine.sync import gather, lookups
+from kubectl_reconcile.engine.sync.answers import ClusterAnswers, Overwritten, Sight, nobody_overwrites, together
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader, with_values
+from kubectl_reconcile.engine.sync.revisions.recalled import helm_of, recalled
 from kubectl_reconcile.engine.sync.revisions.strangers import strangers_among
+from kubectl_reconcile.engine.sync.rounds import planned
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
 from kubectl_reconcile.engine.sync.variables import Lines
@@ -175,35 +175,6 @@ async def read(session: Session, target: Target, *, shown: bool = True) -> Desir
     return await lookups.answered(session, [target.reader], lambda: in_thread(filled), behalf)
 
 
-async def by_lookups_of_now(session: Session, target: Target, desired: Desired, made: Plan) -> Desired | None:
-    """Return what the revision of *desired* asks for by what its chart finds in the cluster now; None where that needn't be asked for.
-
-    It is where the plan *made* of it writes or deletes what the chart looked up, and that isn't any more as the chart was told. Else drift
-    were restored to a value that the chart itself takes from the object.
-
-    Raises:
-        SourceError: it can't be rendered any more.
-        ApiError: the server doesn't answer.
-    """
-    release = desired.release
-    if release is None or not desired.looked_up:
-        return None
-    concerned = about(desired.looked_up, (each.ref for each in made.acting() if each.writes))
-    if not concerned:
-        return None
-    if await lookups.answers_of(session, concerned) == release.answers.of(concerned):
-        return None
-    beside = session.reader()
-    beside.chart = target.reader.chart
-    beside.answers = await lookups.answers_of(session, desired.looked_up)
-
-    def told() -> Desired:
-        found = beside.told_anew(target.source, desired, target.sync)
-        return with_values(found, target.values, Lines(target.source, found.revision))
-
-    return await lookups.answered(session, [beside], lambda: in_thread(told))
-
-
 async def plan(session: Session, target: Target) -> Plan:
     """Return what a sync of *target* would do, children included. Writes nothing.
 
@@ -211,7 +182,7 @@ async def plan(session: Session, target: Target) -> Plan:
         SourceError: the source can't be read.
         ApiError: the server refuses, or doesn't answer.
     """
-    return await plan_for(session, target, await read(session, target), OneShotView(Cache(session.client)))
+    return (await plan_for(session, target, await read(session, target), OneShotView(Cache(session.client)))).plan
 
 
 async def preview(session: Session, target: Target) -> Plan:
@@ -223,7 +194,16 @@ async def preview(session: Session, target: Target) -> Plan:
     """
     view = OneShotView(Cache(session.client))
     made = await plan_for(session, target, await read(session, target), view)
-    return with_health(made, view.snapshot(), session.health_of(target.sync), now_text())
+    return with_health(made.plan, view.snapshot(), session.health_of(target.sync), now_text())
+
+
+class PlannedSync(Struct, frozen=True):
+    """A plan, all *inputs* that it was made of, and what it is for: *desired* is all that the source asks for, which is another than before where a chart *was_told_anew* what it looks up."""
+
+    plan: Plan
+    inputs: Inputs
+    desired: Desired
+    was_told_anew: bool = False
 
 
 async def plan_for(
@@ -233,25 +213,28 @@ async def plan_for(
     view: ClusterView,
     *,
     children: bool = True,
-    unseen: bool = False,
-) -> Plan:
-    """Return what bringing the cluster to *desired* would do, as seen through *view*.
+    choose: Callable[[Desired], Desired] = lambda whole: whole,
+    sight: Sight = Sight.ALL,
+    overwritten: Overwritten = nobody_overwrites,
+    remembered: bool = False,
+) -> PlannedSync:
+    """Return what bringing the cluster to what is *chosen* of *desired* would do, as seen through *view*.
 
-    Without *children*, what modules make of the members is left out: somebody else manages it. *unseen*, what is new may be
-    planned without a look for others of its name; it is to be written by a provisional run.
+    Without *children*, what modules make of the members is left out: somebody else manages it. *sight* is how far it is looked for what is new;
+    what isn't is to be written by a provisional run. Where *desired* is *remembered* from an earlier pass, a chart is told again what it looks up
+    of what is to be written: else drift were restored to a value that it takes from the object itself.
 
     Raises:
+        SourceError: a chart can't be rendered any more.
         ApiError: the server refuses, or doesn't answer.
     """
-    target.digest, target.commit = desired.digest if desired.whole else "", desired.revision.commit
-    inputs = await inputs_of(session, target, desired, view, children=children)
 
-    def live(ref: ObjectRef) -> Manifest | None:
-        stored = inputs.live.stored(ref)
-        return stored.manifest() if stored else None
+    async def begun(desired: Desired) -> Inputs:
+        return await inputs_of(session, target, choose(desired), view, children=children)
 
-    if is_to_be_drawn(inputs.desired, live, inputs.sync.default_namespace):
-        inputs = await _with_a_draw_of_its_own(target, desired, inputs)
+    inputs = await begun(desired)
+    if remembered:
+        inputs = inputs.knowing(chart=desired.looked_up)
 
     async def build(known: Inputs) -> Plan:
         is_long = len(known.desired) > _AT_ONCE and not known.modules.by_kind
@@ -259,34 +242,79 @@ async def plan_for(
         found, target.footing = await in_thread(work) if is_long else work()
         return found
 
-    made = await gather.plan_with_lookups(
-        session,
-        inputs,
-        build,
-        bases_of(target, inputs),
-        functools.partial(look, session.reach),
-        strangers=functools.partial(strangers_among, target, inputs.revision),
-        unseen=unseen,
-    )
-    target.verdicts, target.kinds = {**target.verdicts, **made.verdicts}, {**target.kinds, **inputs.kinds}
-    return made
+    answers = SyncAnswers(session, target, desired, begun, ClusterAnswers(session, sight, overwritten))
+    known = await planned(target.sync.ref, inputs, build, answers)
+    now, seen = answers.desired, known.inputs
+    target.digest, target.commit = now.digest if seen.whole else "", seen.revision.commit
+    target.verdicts, target.kinds = {**target.verdicts, **known.plan.verdicts}, {**target.kinds, **seen.kinds}
+    return PlannedSync(known.plan, seen, now, now is not desired)
 
 
-async def _with_a_draw_of_its_own(target: Target, desired: Desired, inputs: Inputs) -> Inputs:
-    """Return *inputs* with values drawn that no other plan has: a password that somebody deleted mustn't come back."""
-    if not desired.draw.used:
-        desired.draw.used = True
-        return inputs
+class SyncAnswers(Struct):
+    """Answers what a plan of *target* calls for: from the source what that knows, all else from the *cluster*.
 
-    def redrawn() -> tuple[Located, ...]:
-        fresh = replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
-        return with_values(fresh, target.values, Lines(target.source, desired.revision)).manifests
+    *desired* is what the source asks for by now, and *begun* what is known from the beginning of a plan of that.
+    """
 
-    with suppress(SourceError):
-        chosen = {(each.path, each.line) for each in inputs.desired}
-        found = await in_thread(redrawn)
-        return replace(inputs, desired=tuple(each for each in found if (each.path, each.line) in chosen))
-    return inputs
+    session: Session
+    target: Target
+    desired: Desired
+    begun: Callable[[Desired], Awaitable[Inputs]]
+    cluster: ClusterAnswers
+
+    async def __call__(self, asked: Questions, inputs: Inputs) -> Answers:
+        """Answer what was asked.
+
+        Raises:
+            SourceError: a chart can't be rendered any more.
+            ApiError: the server doesn't answer.
+        """
+        is_of_source = bool(asked.updates or asked.unasked or asked.draws)
+        parts = self.cluster.begun(asked) + ([self._of_source(asked, inputs)] if is_of_source else [])
+        return await together([*parts, self._told_now(asked.lookups)] if asked.lookups else parts)
+
+    async def _of_source(self, asked: Questions, inputs: Inputs) -> dict[str, Any]:
+        """Answer what earlier revisions tell, one after the other: all of it reads the same clone."""
+        target, said = self.target, dict[str, Any]()
+        if asked.updates:
+            said["recalled"] = await recalled(target, inputs.revision, asked.updates)
+        if asked.unasked:
+            said["strangers"] = await strangers_among(target, inputs.revision, asked.unasked)
+        if asked.draws:
+            said["desired"] = await self._drawn(inputs.desired)
+        return said
+
+    async def _drawn(self, chosen: Iterable[Located]) -> tuple[Located, ...] | None:
+        """Return what is *chosen* with values drawn that no other plan has, a password that somebody deleted mustn't come back; None where it has such."""
+        desired, target = self.desired, self.target
+        if not desired.draw.used:
+            desired.draw.used = True
+            return None
+
+        def redrawn() -> tuple[Located, ...]:
+            fresh = replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
+            return with_values(fresh, target.values, Lines(target.source, desired.revision)).manifests
+
+        with suppress(SourceError):
+            places = {(each.path, each.line) for each in chosen}
+            return tuple(each for each in await in_thread(redrawn) if (each.path, each.line) in places)
+        return None
+
+    async def _told_now(self, asked: tuple[str, ...]) -> dict[str, Any]:
+        """Return what is known from the beginning where a chart finds something else by now in what it *asked* for."""
+        before, release = self.desired, self.desired.release
+        if release is None or await lookups.answers_of(self.session, asked) == release.answers.of(asked):
+            return {}
+        beside = self.session.reader()
+        beside.chart = self.target.reader.chart
+        beside.answers = await lookups.answers_of(self.session, before.looked_up)
+
+        def told() -> Desired:
+            found = beside.told_anew(self.target.source, before, self.target.sync)
+            return with_values(found, self.target.values, Lines(self.target.source, found.revision))
+
+        self.desired = await lookups.answered(self.session, [beside], lambda: in_thread(told))
+        return {"begun": await self.begun(self.desired)}
 
 
 async def inputs_of(session: Session, target: Target, desired: Desired, view: ClusterView, *, children: bool) -> Inputs:
@@ -382,74 +410,5 @@ def _memory(target: Target, desired: Desired, kinds: Mapping[GroupVersionKind, K
     settled = bool(desired.digest) and (newest or {}).get("digest") == desired.digest
     return Memory(
         _verdicts_by(target, kinds), contentions=target.contentions, settled=settled, installed=newest is not None,
-        applied=applied and not is_of_other_settings(newest, _helm(target)),
+        applied=applied and not is_of_other_settings(newest, helm_of(target)),
     )  # fmt: skip
-
-
-def bases_of(target: Target, inputs: Inputs) -> Callable[[Plan], Awaitable[Inputs | None]]:
-    """Return what finds the manifests applied last of the objects that a plan updates; they tell git from drift."""
-
-    async def bases(made: Plan) -> Inputs | None:
-        status = map_at(target.parent or {}, "status")
-        applied = status.get("lastAppliedRevision", "")
-        if inputs.revision.is_chart and is_of_other_settings(current_of(maps_in(status.get("history"))), _helm(target)):
-            return None  # what it was rendered to then can't be told from a commit
-        past = target.source.past
-        updates = [
-            change
-            for change in made.acting()
-            if change.op is Op.UPDATE and not change.provenance.owner and change.before
-        ]
-        if not (applied and past is not None and updates):
-            return None
-        read_at = functools.partial(past.read_at, offline=target.locally is not None)
-        namespace = target.sync.default_namespace
-        if inputs.revision.overlay is not None:
-            look_up = functools.partial(_rendered_at, target, applied, inputs.revision, updates, namespace)
-        else:
-            look_up = functools.partial(_manifests_at, target.values, read_at, applied, updates, namespace)
-        none: dict[ObjectRef, Manifest] = {}
-        found = await (target.locally(look_up, none) if target.locally else in_thread(look_up))
-        return inputs.remembering(bases=found)
-
-    return bases
-
-
-def _helm(target: Target) -> Manifest:
-    return target.sync.source.told() if target.sync.source else {}
-
-
-def _manifests_at(
-    values: Values, read_at: Callable[[str, str], bytes | None], sha: str, updates: Sequence[Change], namespace: str
-) -> dict[ObjectRef, Manifest]:
-    """Return the manifests of *updates* as they were at *sha*; what can't be read is left out."""
-    files = {MemberOptions.of(change.before or {}).source or change.provenance.file for change in updates}
-    contents = ((path, read_at(sha, path)) for path in files)
-    located = (each for path, content in contents if content for each in parse(content, path).manifests)
-    return _of_updates(_filled_in(located, values), updates, namespace)
-
-
-def _rendered_at(
-    target: Target, sha: str, like: Revision, updates: Sequence[Change], namespace: str
-) -> dict[ObjectRef, Manifest]:
-    """Return the manifests of *updates* as what is like the revision *like* rendered at *sha*; none where that can't be read any more."""
-    try:
-        found = target.reader.rendered_at(target.source, sha, like)
-        return _of_updates(_filled_in(found, target.values), updates, namespace)
-    except SourceError:
-        return {}
-
-
-def _filled_in(located: Iterable[Located], values: Values) -> Iterable[Located]:
-    """Return earlier manifests with the values of now, so that only what Git changed of them is told as that."""
-    return substituted(located, values, lambda _located, _steps: 0).manifests if values.is_declared else located
-
-
-def _of_updates(located: Iterable[Located], updates: Iterable[Change], namespace: str) -> dict[ObjectRef, Manifest]:
-    refs = {change.ref for change in updates}
-    return {
-        candidate: each.manifest
-        for each in located
-        for candidate in (each.ref, each.ref._replace(namespace=each.ref.namespace or namespace))
-        if candidate in refs
-    }

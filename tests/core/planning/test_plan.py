@@ -10,7 +10,8 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import FieldPath, GroupVersionKind, ObjectRef, Problem, Severity
 from kubectl_reconcile.core.planning.kinds import Phase
 from kubectl_reconcile.core.planning.plan import Contention, Op
-from kubectl_reconcile.core.planning.planner import build, build_children, explain
+from kubectl_reconcile.core.planning.planner import build, build_children
+from kubectl_reconcile.core.planning.questions import Answers, decide, take
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.core.resources.sync import DeleteLimit, Sync
@@ -443,8 +444,10 @@ def test_a_preview_outside_any_set_says_whose_an_object_is_that_it_would_change(
     asked = [config("a", color="x")]
     (change,) = plan(asked, there, grouped=False).changes
     assert (change.op, change.provenance.foreign, change.gate.blocked) == (Op.UPDATE, OTHER_ID, "")
-    inputs = inputs_of(asked, there, grouped=False, sets={OTHER_ID: OTHER.ref})
-    (told,) = explain(inputs, build(inputs)).changes
+    inputs = inputs_of(asked, there, grouped=False)
+    made = build(inputs)
+    _, explained = take(inputs, made, decide(inputs, made), Answers(sets={OTHER_ID: OTHER.ref}))
+    (told,) = explained.changes
     assert told.provenance.foreign == "Sync shop/other"
 
 

@@ -15,6 +15,8 @@ import logging
 import random
 import time
 from contextlib import suppress
+from functools import partial
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -41,7 +43,9 @@ from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.writer import Signal
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.daemon.custom_resources.outside import OutsidePasses
+from kubectl_reconcile.engine.sync.answers import Sight
 from kubectl_reconcile.engine.sync.cr_plan import plan_of
+from kubectl_reconcile.engine.sync.rounds import until_seen
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.logs import event
 
@@ -88,11 +92,10 @@ class CrController(Struct):
         started = time.perf_counter()
         self.context.contention.lapse(ref, time.monotonic())
         is_paced, stop = self.context.queue.pacing.pause_s(ref) > 0, self.context.stop(ref)
-        made, results = await self._written(ref, cr, stop, provisional=not is_paced)
-        if any(each.state is ResultState.TAKEN for each in results):
-            earlier = [each for each in results if each.state is ResultState.SUCCEEDED]
-            made, results = await self._written(ref, cr, stop, provisional=False)
-            results = earlier + results
+        by = Sight.ALL if is_paced else Sight.NONE
+        *before, (made, results) = await until_seen(by, partial(self._written, ref, cr, stop), itemgetter(1), stop)
+        earlier = [each for _, told in before for each in told if each.state is ResultState.SUCCEEDED]
+        results = earlier + results
         if stop.is_set():
             return CrInterrupted()
         refused = [each for each in results if each.state is not ResultState.SUCCEEDED]
@@ -106,14 +109,14 @@ class CrController(Struct):
             awaiting=_news_of_awaited(cr, made),
         )
 
-    async def _written(
-        self, ref: ObjectRef, cr: Manifest, stop: Signal, *, provisional: bool
-    ) -> tuple[Plan, list[Result]]:
+    async def _written(self, ref: ObjectRef, cr: Manifest, stop: Signal, sight: Sight) -> tuple[Plan, list[Result]]:
         context, session = self.context, self.context.session_for(self.context.session.modules[GroupVersionKind.of(cr)])
-        made = await context.plan_uncontended(
-            ref, lambda contentions: plan_of(session, context.view, cr, contentions, trusting=provisional)
-        )
-        results = await context.writer(session, stop, provisional=provisional, tenant=ref.namespace).run(made)
+        made = await plan_of(
+            session, context.view, cr, context.contention.contentions(),
+            sight=sight, overwritten=partial(context.overwritten, ref),
+        )  # fmt: skip
+        is_provisional = sight is not Sight.ALL
+        results = await context.writer(session, stop, provisional=is_provisional, tenant=ref.namespace).run(made)
         if not stop.is_set():
             await self._note_observed(session, ref, made)
         return made, results

@@ -163,9 +163,13 @@ class FollowedSync(Struct):
 
     def find_places_again(self, desired: Desired, namespace: str) -> None:
         """Note where each of the same members is written down now; *namespace* is the default one."""
+        self.places, self._placed = self.places_by(desired, namespace), ()
+
+    def places_by(self, desired: Desired, namespace: str) -> Mapping[ObjectRef, Located]:
+        """Return where each of the same members is written down in *desired*; *namespace* is the default one."""
         by_ref = {each.ref._replace(namespace=each.ref.namespace or namespace): each for each in desired.manifests}
         by_ref |= {each.ref: each for each in desired.manifests if each.ref not in by_ref}
-        self.places, self._placed = {ref: by_ref[ref] for ref in self.places if ref in by_ref}, ()
+        return {ref: by_ref[ref] for ref in self.places if ref in by_ref}
 
     def forget(self) -> None:
         """Forget what was read, and what follows from that."""
