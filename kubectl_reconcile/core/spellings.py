@@ -352,7 +352,12 @@ _QUOTINGS: Final[tuple[tuple[str, re.Pattern[str], _Meaning, bool], ...]] = (
     ('"', re.compile(r'""'), lambda _: '"', False),
     ("%", re.compile(r"(?:%[0-9a-fA-F]{2})+"), _percent, False),
     ("", re.compile(r"(?:%[0-9a-fA-F]{2})+|\+"), _percent, False),
-    ("", re.compile(r"[A-Za-z0-9+/_-]{7,}(?:\s+[A-Za-z0-9+/_-]{4,})*={0,2}"), _encoded, True),
+    (
+        "",
+        re.compile(r"[A-Za-z0-9+/_-]{7,}(?:\s+[A-Za-z0-9+/_-]{4,})*(?:\s+[A-Za-z0-9+/_-]{2,3}(?==))?={0,2}"),
+        _encoded,
+        True,
+    ),
     (
         "",
         re.compile(

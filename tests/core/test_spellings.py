@@ -116,6 +116,7 @@ def is_hidden(said, spelled, value):
 @example(value="hunter2\\back\\value", outer="Go's JSON")
 @example(value="hunter2-pässwörd-ünïcode\u0007x", outer="Go's %q")
 @example(value="<&>hunter2 😀 'both' \"kinds\"", outer="Python")
+@example(value="a password of 58 letters whose base64 ends in a short line", outer="Go's %q")
 def test_no_spelling_of_a_value_shows(name, value, outer):
     assume(len(" ".join("".join(char if char.isprintable() else " " for char in value).split())) > SHORT)
     assume({"field", "x", "is", "refused"}.isdisjoint(value.split()))  # words of the sentence that would be hidden, too
