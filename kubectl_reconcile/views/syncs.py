@@ -16,6 +16,7 @@ from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.history import current_of
+from kubectl_reconcile.core.resources.source import chart_settings, path_of
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.views.document import COUNT, Document, Grade, Link, Time, about, among, grade_of
 from kubectl_reconcile.views.links import commit_link, file_link
@@ -79,7 +80,7 @@ def message_of(sync: Manifest) -> str:
 
 def chart_of(sync: Manifest) -> str:
     """Return name and version of the chart of a repository that a Sync asks for; empty where it asks for none."""
-    pin = map_at(sync, "spec", "source", "helm", "chart")
+    pin = map_at(chart_settings(sync), "chart")
     return f"{pin.get('name')} {pin.get('version')}" if pin else ""
 
 
@@ -191,7 +192,7 @@ def row(sync: Manifest) -> RowDocument:
         revision=short(str(found.get("lastAppliedRevision") or "")),
         ref=suspend_resume.ref_text(suspend_resume.ref_of(sync)) if git else "",
         url=without_credentials(str(git.get("url") or "")),
-        path=str(git.get("path") or "."),
+        path=path_of(sync),
         objects=map_at(found, "summary").get("total"),
         health={word: count for word, count in map_at(found, "health", "counts").items() if count},
         changed_at=str(newest.get("time") or metadata.get("creationTimestamp") or ""),

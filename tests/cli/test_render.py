@@ -519,7 +519,7 @@ spec:
 
 SYNC = {
     "metadata": {"name": "shop", "namespace": "shop"},
-    "spec": {"source": {"git": {"url": "https://git.example.com/shop.git", "branch": "main", "path": "deploy"}}},
+    "spec": {"source": {"git": {"url": "https://git.example.com/shop.git", "branch": "main"}, "path": "deploy"}},
     "status": {
         "lastAppliedRevision": "3f9c2e1d0b",
         "lastAttemptedRevision": "77aa01ff00",

@@ -10,7 +10,7 @@ from kubectl_reconcile.core.resources.sync import Sync
 
 
 def sync(url="https://git.example.com/shop.git", **spec):
-    git = {"source": {"git": {"url": url, "path": "deploy"}}} if url else {}
+    git = {"source": {"git": {"url": url}, "path": "deploy"}} if url else {}
     return Sync.of({"metadata": {"name": "shop", "namespace": "web"}, "spec": {**git, **spec}})
 
 

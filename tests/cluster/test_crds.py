@@ -34,6 +34,13 @@ def git(url="https://git.example.com/team/shop.git", **more):
     return {"source": {"git": {"url": url, **more}}}
 
 
+def source(git=None, **more):
+    return {"source": {"git": {"url": "https://git.example.com/team/shop.git", **(git or {})}, **more}}
+
+
+CHART = {"repository": "https://charts.example.com/stable", "name": "web", "version": "1.2.3"}
+
+
 # --- Sync ---
 
 GOOD_SYNCS = {
@@ -49,8 +56,13 @@ GOOD_SYNCS = {
     "a tag": git(tag="v1.2.3"),
     "a commit": git(commit="0123456789abcdef0123456789abcdef01234567"),
     "a SHA-256 commit": git(commit="ab" * 32),
-    "a path": git(path="deploy/shop"),
-    "dots in names are fine": git(path="deploy/..shop/v1..2/.hidden"),
+    "a path": source(path="deploy/shop"),
+    "a path in its former place": git(path="deploy/shop"),
+    "a path in both places, where earlier versions wrote the default": source(git={"path": "."}, path="deploy/shop"),
+    "dots in names are fine": source(path="deploy/..shop/v1..2/.hidden"),
+    "a chart": source(chart=CHART),
+    "a chart that says how it is rendered": source(chart=CHART, render="Helm", helm={"values": {"size": 1}}),
+    "a chart in its former place": source(helm={"chart": CHART}),
     "hours and minutes": git(interval="1h30m"),
     "fractions of seconds": git(interval="1.5s"),
     "a secret": git(secretRef={"name": "shop-git"}),
@@ -105,11 +117,32 @@ BAD_SYNCS = {
     "a refspec as branch": (git(branch="a:b"), NO_REF),
     "a short commit": (git(commit="0123abc"), NO_COMMIT),
     "a branch as commit": (git(commit="main"), NO_COMMIT),
-    "an absolute path": (git(path="/etc"), "must be relative to the repository's root"),
-    "an empty path": (git(path=""), "must be relative to the repository's root"),
-    "a path out": (git(path="../secrets"), 'must not leave the repository through ".."'),
-    "a path out by a detour": (git(path="a/../../secrets"), 'must not leave the repository through ".."'),
-    "a path ending above": (git(path="a/.."), 'must not leave the repository through ".."'),
+    "a path out in its former place": (git(path="../secrets"), 'must not leave the repository through ".."'),
+    "a path in two places": (
+        source(git={"path": "a"}, path="b"),
+        "path and git.path differ; keep path, and remove git.path",
+    ),
+    "a chart in two places": (source(chart=CHART, helm={"chart": CHART}), "keep chart, and remove helm.chart"),
+    "a chart without Git": ({"source": {"chart": CHART}}, "spec.source.git: Required value"),
+    "a chart as manifests": (source(chart=CHART, render="Raw"), "a chart is rendered by Helm"),
+    "a chart without a version": (
+        source(chart={"repository": CHART["repository"], "name": "web"}),
+        "spec.source.chart.version: Required value",
+    ),
+    "a chart of a range": (source(chart={**CHART, "version": "^1.2"}), "must be one version, such as 1.2.3"),
+    "a chart of no repository": (
+        source(chart={**CHART, "repository": "charts"}),
+        "must be an address such as https://charts",
+    ),
+    "a chart of an OCI registry": (
+        source(chart={**CHART, "repository": "oci://a.b/c"}),
+        "must be an address such as https://charts",
+    ),
+    "an absolute path": (source(path="/etc"), "must be relative to the repository's root"),
+    "an empty path": (source(path=""), "must be relative to the repository's root"),
+    "a path out": (source(path="../secrets"), 'must not leave the repository through ".."'),
+    "a path out by a detour": (source(path="a/../../secrets"), 'must not leave the repository through ".."'),
+    "a path ending above": (source(path="a/.."), 'must not leave the repository through ".."'),
     "an interval in words": (git(interval="often"), NO_DURATION),
     "an interval without unit": (git(interval="30"), NO_DURATION),
     "an empty interval": (git(interval=""), NO_DURATION),
@@ -152,7 +185,7 @@ def test_a_sync_that_makes_no_sense_is_refused_with_a_sentence(kubectl, spec, me
 
 def test_a_sync_comes_with_defaults(kubectl):
     assert taken(kubectl, a_sync(DEFAULT, **git()))["spec"] == {
-        "source": {"git": {"url": git()["source"]["git"]["url"], "path": ".", "interval": "1m"}, "render": "Auto"},
+        "source": {"git": {"url": git()["source"]["git"]["url"], "interval": "1m"}, "render": "Auto"},
         "suspend": False,
         "approval": "Never",
         "createNamespace": False,
@@ -170,6 +203,8 @@ def test_a_sync_comes_with_defaults(kubectl):
 def test_a_misspelt_field_is_refused(kubectl):
     with pytest.raises(Exception, match=r"unknown field|field not declared"):
         kubectl.apply(a_sync(DEFAULT, suspended=True), *SERVER_DRY_RUN)
+    with pytest.raises(Exception, match=r"spec\.source\.chart\.verison"):
+        kubectl.apply(a_sync(DEFAULT, **source(chart={**CHART, "verison": "1.2.3"})), *SERVER_DRY_RUN)
 
 
 CONDITION = {

@@ -270,7 +270,7 @@ class Follow:
             self.bench.kubectl("create", "namespace", space)
         self.repository.push(self.files)
         spec = {
-            "source": {"git": {"url": self.repository.url, "path": self.path, "interval": "1h"}, **self.release()},
+            "source": {"git": {"url": self.repository.url, "interval": "1h"}, "path": self.path, **self.release()},
             "targetNamespace": space,
             "deletionPolicy": "Prune", "suspend": True, "timeout": "5m",
             "health": {"wait": False},  # the controllers of what it holds aren't here

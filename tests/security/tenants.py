@@ -145,8 +145,8 @@ def hook_as_a_module(cluster, url, folder):
 
 
 def following(cluster, name, url, *, path="", branch="", tag="", commit="", **spec):
-    git = {"url": url, "interval": "1s", "path": path, "branch": branch, "tag": tag, "commit": commit}
-    source = {"git": {field: value for field, value in git.items() if value}}
+    git = {"url": url, "interval": "1s", "branch": branch, "tag": tag, "commit": commit}
+    source = {"git": {field: value for field, value in git.items() if value}} | ({"path": path} if path else {})
     cluster.apply(
         {
             "apiVersion": "reconcile.dev/v1alpha1",

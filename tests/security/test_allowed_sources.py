@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,13 @@ def policy(cluster, git_server, eventually):
     cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name)
 
 
-def refusal(cluster, url, charts="") -> str:
-    """What the API server says to a Sync of that URL, with a chart of that Helm repository; nothing if it takes it."""
+def refusal(cluster, url, charts="", *, former=False) -> str:
+    """What the API server says to a Sync of that URL, with a chart of that Helm repository, in its *former* place; nothing if it takes it."""
     metadata = {"name": f"s-{secrets.token_hex(4)}", "namespace": cluster.namespace}
     spec = {"source": {"git": {"url": url}}, "suspend": True}
     if charts:
-        spec["source"]["helm"] = {"chart": {"repository": charts, "name": "web", "version": "1.2.3"}}
+        chart = {"chart": {"repository": charts, "name": "web", "version": "1.2.3"}}
+        spec["source"] |= {"helm": chart} if former else chart
     manifest = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": metadata, "spec": spec}
     try:
         cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=manifest)
@@ -84,11 +86,11 @@ def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_i
     ):
         assert not refusal(cluster, url)
     own = "https://git.example.com/team/shop.git"
-    assert not refusal(cluster, own, "https://git.example.com/team/charts")
-    assert "helm.chart.repository may not be followed" in refusal(cluster, own, "https://charts.example.com/stable")
-    assert "helm.chart.repository can be read in more than one way" in refusal(
-        cluster, own, "https://git.example.com/team/../x"
-    )
+    for former in (False, True):
+        charts = partial(refusal, cluster, own, former=former)
+        assert not charts("https://git.example.com/team/charts")
+        assert "chart.repository may not be followed" in charts("https://charts.example.com/stable")
+        assert "chart.repository can be read in more than one way" in charts("https://git.example.com/team/../x")
     for what, url in EVIL.items():
         said = refusal(cluster, url)
         told = (

@@ -146,7 +146,7 @@ class Followed:
     name: str = "shop"
 
     async def make(self, **spec: Any) -> dict[str, Any]:
-        git = {"url": self.repository.url, "branch": "main", "path": "."}
+        git = {"url": self.repository.url, "branch": "main"}
         manifest = {
             "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": {"source": {"git": git}, **spec},

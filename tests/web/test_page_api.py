@@ -115,7 +115,7 @@ async def test_values_of_secrets_that_variables_bring_are_shown_nowhere_below(pa
     held = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "held"}, "stringData": {"password": SECRET}}
     await session.client.create(f"/api/v1/namespaces/{namespace}/secrets", held)
     variable = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "held", "key": "password"}}}
-    git = {"url": followed.repository.url, "branch": "main", "path": "."}
+    git = {"url": followed.repository.url, "branch": "main"}
     await followed.make(source={"git": git, "substitute": {"variables": [variable]}})
     followed.push({"web.yaml": workload("web")})
     await followed.sync()

@@ -400,7 +400,7 @@ async def test_nobody_waits_for_a_git_server_once_the_browser_has_gone(
 async def hanging_sync(session, namespace, url):
     """A Sync of a repository at *url*, which has been applied as far as anybody can tell."""
     place = f"/apis/reconcile.dev/v1alpha1/namespaces/{namespace}/syncs"
-    spec = {"source": {"git": {"url": url, "branch": "main", "path": "."}}, "timeout": "1h"}
+    spec = {"source": {"git": {"url": url, "branch": "main"}}, "timeout": "1h"}
     await session.client.create(place, {**SYNC, "metadata": {"name": "hangs"}, "spec": spec})
     row = {"revision": "f" * 40, "time": "2026-01-01T00:00:00Z", "result": "Succeeded"}
     await session.client.patch(f"{place}/hangs/status", {"status": {"history": [row]}})

@@ -82,7 +82,7 @@ def create(
         )
     ref = {"branch": branch, "tag": tag, "commit": commit}
     git = {
-        "url": url, **ref, "path": path, "interval": interval, "secretRef": _named(secret),
+        "url": url, **ref, "interval": interval, "secretRef": _named(secret),
         "verify": _verify(verify_secret, verify_configmap, verify_mode, is_tag=bool(tag)),
     }  # fmt: skip
     spec = {
@@ -94,7 +94,7 @@ def create(
         "serviceAccountName": service_account,
         "suspend": True if suspend else None,
     }
-    source = {"git": git, "render": render}
+    source = {"git": git, "path": path, "render": render}
     options = CreateOptions(name, source, spec, check, give, dry_run, output or "", *terminals(color))
     return run(connection, functools.partial(_created, options=options))
 

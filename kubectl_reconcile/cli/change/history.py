@@ -20,6 +20,7 @@ from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.plan import Plan
+from kubectl_reconcile.core.resources.source import path_of
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.commands import history as engine
 from kubectl_reconcile.engine.commands import suspend_resume
@@ -190,7 +191,7 @@ async def _restored(session: Session, *, prepared: _Prepared) -> str:
     made, branch = await engine.restore(session, prepared.live, prepared.state)
     if suspend_resume.is_pinned(prepared.live):
         await suspend_resume.resume(session.client, prepared.live)
-    path = map_at(prepared.live, "spec", "source", "git").get("path", ".")
+    path = path_of(prepared.live)
     if not made:
         return f"{path} on branch {branch} is the same as at {prepared.state.revision[:7]}; nothing to commit"
     return f"pushed {made[:7]} to {branch}: {path} is as it was at {prepared.state.revision[:7]}"

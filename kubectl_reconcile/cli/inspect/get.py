@@ -17,6 +17,7 @@ from kubectl_reconcile.cluster.client import SHORT_WATCH_S
 from kubectl_reconcile.cluster.errors import Gone, SilentWatch
 from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.redaction import without_credentials
+from kubectl_reconcile.core.resources.source import path_of
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync import targets
@@ -149,7 +150,7 @@ def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
 def _wide(sync: Manifest, git: Mapping[str, Any]) -> list[Span]:
     """Return how its members are, and what it follows."""
     url = without_credentials(str(git.get("url") or "-"))
-    return [Span(syncs.health_of(sync)), Span(url), Span(str(git.get("path") or "-"))]
+    return [Span(syncs.health_of(sync)), Span(url), Span(path_of(sync) if git else "-")]
 
 
 async def _get(session: Session, *, place: _Scope, show: _Table, watch: bool) -> int:

@@ -15,6 +15,7 @@ from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
+from kubectl_reconcile.core.resources.source import path_of
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
@@ -105,7 +106,7 @@ def _source(sync: Manifest) -> str:
         return "-"
     ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
     chart = f", chart {asked}" if (asked := syncs.chart_of(sync)) else ""
-    return f"{without_credentials(str(git.get('url', '')))}{f' {ref}' if ref else ''} {git.get('path', '.')}{chart}"
+    return f"{without_credentials(str(git.get('url', '')))}{f' {ref}' if ref else ''} {path_of(sync)}{chart}"
 
 
 def _ago(then: Any, now: str) -> str:

@@ -5,7 +5,9 @@ Pure.
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TypeVar
 
@@ -37,6 +39,18 @@ def duration_s(text: str, field: str = "duration") -> float:
     if not (total := hours * 3600 + minutes * 60 + seconds):
         raise SyncSpecError(field, "a duration can't be zero")
     return total
+
+
+def check_fields(fields: Manifest, known: Sequence[str], at: str) -> None:
+    """Return if all *fields*, which are below *at*, are among those *known*.
+
+    Raises:
+        SyncSpecError: one isn't. Whoever wrote it means something by it, which nobody would do.
+    """
+    for name in sorted(fields.keys() - {*known}):
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
+        raise SyncSpecError(f"{at}.{name}", f"isn't a field; {meant}")
 
 
 def one_of(policy: type[_Policy], fields: Manifest, field: str, default: _Policy, above: str = "spec") -> _Policy:

@@ -1,6 +1,6 @@
 """``spec.source``: where desired state comes from, and beside that what is made of it.
 
-*Where* is a Git repository, and may be a chart of a Helm repository beside it; *what* is the path, the way in which files become objects, and what they are rendered with.
+*Where* is a Git repository, and a chart of a Helm repository may stand beside it; *what* is the path, the way in which files become objects, and what they are rendered with.
 Who only needs to know whether a Sync follows something, how often it is asked, or how it is rendered, asks this; what is only Git's is in ``git``.
 
 Pure: a typed view on wire JSON.
@@ -8,14 +8,15 @@ Pure: a typed view on wire JSON.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from msgspec import Struct
 
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, Problem, Severity, map_at
 from kubectl_reconcile.core.resources.chart import ChartSpec
-from kubectl_reconcile.core.resources.fields import SyncSpecError, duration_s, one_of
+from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields, duration_s, one_of
 from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
@@ -89,15 +90,18 @@ class SourceSpec(Struct, frozen=True):
         Raises:
             SyncSpecError: a field is malformed; it names the field.
         """
-        git, helm = fields["git"], fields.get("helm") or {}
-        chart = ChartSpec.of(helm["chart"], "spec.source.helm.chart") if helm.get("chart") else None
+        check_fields(fields, _FIELDS, "spec.source")
+        git, chart = fields.get("git"), _chart(fields)
+        if git is None:
+            beside = ": a chart has one beside it, where its values files are" if chart else ", and neither is a chart"
+            raise SyncSpecError("spec.source", f"has no git{beside}; give spec.source.git with the url of a repository")
         return cls(
             git=GitSpec.of(git),
             chart=chart,
-            path=git.get("path", "."),
+            path=_path(fields, git),
             interval_s=duration_s(git.get("interval", "1m"), "spec.source.git.interval"),
             render=_render(fields, chart),
-            helm=_helm(helm),
+            helm=_helm(fields.get("helm") or {}),
             substitute=_substitute(fields),
         )
 
@@ -107,13 +111,69 @@ class SourceSpec(Struct, frozen=True):
         return {**chart, **self.helm.told()}
 
 
+_FIELDS: Final = ("git", "chart", "path", "render", "helm", "substitute")
+
+
+def former_fields(source: Manifest) -> tuple[Problem, ...]:
+    """Return a warning that tells which fields of ``spec.source`` stand where earlier versions had them, and where they belong; nothing where none does."""
+    moved = [f"{was} is {now} now" for was, now in _moved(source)]
+    if not moved:
+        return ()
+    hint = "move what it says there as it is; nothing else changes by that"
+    return (Problem("spec.source", 0, " and ".join(moved), hint, Severity.WARNING, in_source=False),)
+
+
+def _moved(source: Manifest) -> Iterator[tuple[str, str]]:
+    if map_at(source, "helm", "chart"):
+        yield "helm.chart", "spec.source.chart"
+    if (map_at(source, "git").get("path") or ".") != ".":  # earlier versions had the server write the default
+        yield "git.path", "spec.source.path"
+
+
+def path_of(sync: Manifest) -> str:
+    """Return the path that the manifest of a Sync names, whatever else is in it."""
+    source = map_at(sync, "spec", "source")
+    return str(source.get("path") or map_at(source, "git").get("path") or ".")
+
+
+def chart_settings(sync: Manifest) -> dict[str, Any]:
+    """Return what the manifest of a Sync says of a chart, in the form of ``SourceSpec.told``, wherever it stands."""
+    source = map_at(sync, "spec", "source")
+    chart = map_at(source, "chart")
+    return {**map_at(source, "helm"), **({"chart": chart} if chart else {})}
+
+
+def _chart(fields: Manifest) -> ChartSpec | None:
+    """Return the chart, from where it belongs or from where earlier versions had it."""
+    chart, former = fields.get("chart"), (fields.get("helm") or {}).get("chart")
+    if chart is not None and former:
+        raise SyncSpecError("spec.source.helm.chart", "is what spec.source.chart says; keep that, and remove this")
+    if former:
+        return ChartSpec.of(former, "spec.source.helm.chart")
+    if chart is None:
+        return None
+    check_fields(chart, ("repository", "name", "version", "digest", "secretRef"), "spec.source.chart")
+    return ChartSpec.of(chart, "spec.source.chart")
+
+
+def _path(fields: Manifest, git: Manifest) -> str:
+    """Return the path, from where it belongs or from where earlier versions had it."""
+    path: str = fields.get("path") or ""
+    former: str = git.get("path") or "."
+    if path and former not in {".", path}:
+        raise SyncSpecError(
+            "spec.source.git.path", f"{former!r} isn't what spec.source.path says; keep that, and remove this"
+        )
+    return path or former
+
+
 def _render(fields: Manifest, chart: ChartSpec | None) -> Render:
     """Return how files become objects; with a chart of a repository there is but one way."""
     asked = one_of(Render, fields, "render", Render.AUTO, "spec.source")
     if chart is None:
         return asked
     if asked not in {Render.AUTO, Render.HELM}:
-        raise SyncSpecError("spec.source.render", f"{asked} and spec.source.helm.chart exclude each other; keep one")
+        raise SyncSpecError("spec.source.render", f"{asked} and spec.source.chart exclude each other; keep one")
     return Render.HELM
 
 

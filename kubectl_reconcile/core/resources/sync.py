@@ -26,11 +26,12 @@ from kubectl_reconcile.core.objects import (
     GroupVersionKind,
     Manifest,
     ObjectRef,
+    Problem,
     account_user,
     annotations_of,
 )
 from kubectl_reconcile.core.resources.fields import SyncSpecError, duration_s, one_of
-from kubectl_reconcile.core.resources.source import SourceSpec
+from kubectl_reconcile.core.resources.source import SourceSpec, former_fields
 from kubectl_reconcile.core.selector import Selector
 from kubectl_reconcile.core.ssa.csa_upgrade import KNOWN_TOOLS, TakeOver
 from kubectl_reconcile.core.ssa.ignore import IgnoreFrom, IgnoreRule, IgnoreTarget
@@ -112,7 +113,7 @@ class DeletionPolicy(StrEnum):
 
 
 class Sync(Struct, frozen=True):
-    """Everything that a Sync asks for, with defaults filled in."""
+    """Everything that a Sync asks for, with defaults filled in; *former_fields* tell what of it stands where earlier versions had it."""
 
     name: str
     namespace: str
@@ -141,6 +142,7 @@ class Sync(Struct, frozen=True):
     requested_at: str = ""
     approved_plan: str = ""
     members_from: ObjectRef | None = None
+    former_fields: tuple[Problem, ...] = ()
 
     @property
     def ref(self) -> ObjectRef:
@@ -206,12 +208,13 @@ class Sync(Struct, frozen=True):
             requested_at=noted.get(SYNC_REQUESTED_AT, ""),
             approved_plan=noted.get(APPROVED_PLAN, ""),
             members_from=origin_of_members(noted),
+            former_fields=former_fields(spec.get("source") or {}),
         )
 
 
 def _source(spec: Manifest) -> SourceSpec | None:
-    fields = spec.get("source") or {}
-    return None if fields.get("git") is None else SourceSpec.of(fields)
+    fields = spec.get("source")
+    return None if fields is None else SourceSpec.of(fields)
 
 
 def _field_manager(spec: Manifest) -> str:

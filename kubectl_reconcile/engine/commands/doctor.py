@@ -29,6 +29,7 @@ from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError, NotFound
 from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.source import former_fields
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.api.access_reviews import may
@@ -414,4 +415,7 @@ def _state(subject: str, live: Manifest, git: str) -> Finding:
     if ready.get("status") == "False":
         text = f"{git}; it isn't ready: {ready.get('message') or ready.get('reason')}"
         return Finding(Grade.WARN, subject, text, f"kubectl reconcile status {name} -n {namespace} says more")
+    for moved in former_fields(map_at(live, "spec", "source")):
+        edit = f"kubectl edit sync {name} -n {namespace}, or where it comes from"
+        return Finding(Grade.WARN, subject, f"{git}; {moved.path}: {moved.message}", f"{moved.hint}: {edit}")
     return Finding(Grade.OK, subject, f"{git}{'; it is ready' if ready.get('status') == 'True' else ''}")

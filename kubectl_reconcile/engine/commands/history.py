@@ -111,7 +111,11 @@ class EarlierState(Struct, frozen=True):
         if "helm" in row:
             return cls(revision, row["helm"])
         message = f"{live['metadata']['name']} had other settings of its chart then, which are longer than what its history keeps"
-        raise SourceError(SourceFault.REFUSED, message, "set spec.source.helm of the Sync as it was, and sync")
+        raise SourceError(
+            SourceFault.REFUSED,
+            message,
+            "set spec.source.chart and spec.source.helm of the Sync as they were, and sync",
+        )
 
     def __str__(self) -> str:
         """Return it as people say it."""
@@ -198,7 +202,7 @@ async def target_at(session: Session, live: Manifest, state: EarlierState) -> Ta
     ref = {"branch": "", "tag": "", "commit": state.revision}
     source = {**spec["source"], "git": {**spec["source"]["git"], **ref}}
     if state.helm is not None:
-        source["helm"] = state.helm
+        source |= suspend_resume.settings_as_written(live, state.helm)
     sync, pinned = _followed({**live, "spec": {**spec, "source": source}})
     return await target_of(session, sync, await source_of(session, sync, pinned), live)
 
@@ -213,7 +217,7 @@ async def restore(session: Session, live: Manifest, state: EarlierState) -> tupl
     sync, spec = _followed(live)
     sha = state.revision
     if state.helm is not None:
-        message = f"{sync.name} said something else of its chart then (spec.source.helm), which no commit to its repository changes"
+        message = f"{sync.name} said something else of its chart then (spec.source.chart and helm), which no commit to its repository changes"
         raise SourceError(
             SourceFault.REFUSED, message, "roll back without --commit, or change the Sync where it comes from"
         )

@@ -20,6 +20,7 @@ from kubectl_reconcile.cluster.errors import Conflict
 from kubectl_reconcile.core.annotations import PINNED_FROM, RESUME_REQUESTED_AT, names_of
 from kubectl_reconcile.core.objects import Manifest, annotations_of, labels_of, map_at
 from kubectl_reconcile.core.resources.applyset import PART_OF
+from kubectl_reconcile.core.resources.source import chart_settings
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 
 _MANAGER = "kubectl-reconcile-cli"
@@ -51,7 +52,7 @@ def _resumed(live: Manifest) -> Manifest:
     spec: dict[str, Any] = {"suspend": None}
     annotations = _resuming()
     if is_pinned(live):
-        spec["source"] = {"git": {**dict.fromkeys(_REFS), **followed_before(live)}, **_helm_back(live)}
+        spec["source"] = {"git": {**dict.fromkeys(_REFS), **followed_before(live)}, **_settings_back(live)}
         annotations[PINNED_FROM] = None
     return {"metadata": {"annotations": annotations}, "spec": spec}
 
@@ -70,32 +71,48 @@ async def pin(client: Client, live: Manifest, sha: str, helm: Manifest | None = 
 
 def _pinned(live: Manifest, sha: str, helm: Manifest | None) -> Manifest:
     before: dict[str, Any] = dict(followed_before(live)) if is_pinned(live) else dict(ref_of(live))
-    settings = _helm_before(live) if is_pinned(live) else None
+    settings = _settings_before(live) if is_pinned(live) else None
     if helm is not None and settings is None:
-        settings = helm_of(live)
+        settings = chart_settings(live)
     if settings is not None:
         before["helm"] = settings
     source: dict[str, Any] = {"git": {**dict.fromkeys(_REFS), "commit": sha}}
     if helm is not None:
-        source["helm"] = replacing(helm_of(live), helm)
+        source |= _patch_of_settings(live, helm)
     return {
         "metadata": {"annotations": {**_resuming(), PINNED_FROM: json.dumps(before, sort_keys=True)}},
         "spec": {"suspend": None, "source": source},
     }
 
 
-def helm_of(live: Manifest) -> Manifest:
-    """Return what a Sync says of its chart."""
-    return map_at(live, "spec", "source", "helm")
+def settings_as_written(live: Manifest, settings: Manifest) -> dict[str, Manifest | None]:
+    """Return the fields of ``spec.source`` that make these *settings* of a chart, None for one that isn't needed.
+
+    A live Sync that has its chart where earlier versions had it keeps it there.
+    """
+    helm = {name: value for name, value in settings.items() if name != "chart"}
+    if map_at(live, "spec", "source", "helm").get("chart"):
+        return {"helm": settings}
+    return {"chart": settings.get("chart"), "helm": helm}
 
 
-def _helm_back(live: Manifest) -> dict[str, Any]:
+def _patch_of_settings(live: Manifest, settings: Manifest) -> dict[str, Any]:
+    """Return the merge patch of ``spec.source`` by which a Sync says these *settings* of its chart."""
+    patch: dict[str, Any] = {}
+    for field, wanted in settings_as_written(live, settings).items():
+        there = map_at(live, "spec", "source", field)
+        if there or wanted:
+            patch[field] = replacing(there, wanted) if wanted else None
+    return patch
+
+
+def _settings_back(live: Manifest) -> dict[str, Any]:
     """Return the patch by which a pinned Sync says of its chart again what it said before."""
-    before = _helm_before(live)
-    return {} if before is None else {"helm": replacing(helm_of(live), before) or None}
+    before = _settings_before(live)
+    return {} if before is None else _patch_of_settings(live, before)
 
 
-def _helm_before(live: Manifest) -> Manifest | None:
+def _settings_before(live: Manifest) -> Manifest | None:
     """Return what a pinned Sync said of its chart before; None where that was left as it is."""
     try:
         found = json.loads(annotations_of(live).get(PINNED_FROM, ""))

@@ -349,6 +349,7 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
         now=now_text(),
         problems=(
             *desired.problems,
+            *target.sync.former_fields,
             *warnings_of(target.source),
             *_lost_modules(session, asked, kinds, modules),
             *gather.beyond(target.parent, failures),

@@ -145,7 +145,7 @@ class PinnedChart:
                 if named
                 else ("set it to what sha256sum prints for the .tgz: digest: sha256:…")
             )
-            raise SourceError(SourceFault.REFUSED, f"{pin}: spec.source.helm.chart.digest is missing", hint)
+            raise SourceError(SourceFault.REFUSED, f"{pin}: spec.source.chart.digest is missing", hint)
         urls = entry.get("urls")
         url = str(urls[0]) if isinstance(urls, list) and urls else ""
         if not url:
@@ -185,7 +185,7 @@ class PinnedChart:
         deadline_s = time.monotonic() + min(self.access.most_seconds, self.access.limits.seconds)
         answer = self._client.ask(url, most, deadline_s, {"User-Agent": "kubectl-reconcile"})
         if answer.status in {401, 403}:
-            hint = "name a Secret with credentials that are for it in spec.source.helm.chart.secretRef"
+            hint = "name a Secret with credentials that are for it in spec.source.chart.secretRef"
             said = f"{shown(answer.url)}: the server answers {answer.status}"
             raise SourceError(SourceFault.UNAUTHORIZED, said, hint)
         if answer.status != 200:

@@ -66,7 +66,7 @@ class World:
 
     def sync(self):
         annotations = {SYNC_REQUESTED_AT: self.requested_at, APPROVED_PLAN: self.approved}
-        source = {"git": {"url": "https://git.example.com/shop", "path": self.path, "interval": f"{INTERVAL_S:.0f}s"}}
+        source = {"git": {"url": "https://git.example.com/shop", "interval": f"{INTERVAL_S:.0f}s"}, "path": self.path}
         spec = {"source": source, "drift": self.policy, "suspend": self.suspend, "dependsOn": [{"name": "base"}]}
         metadata = {"name": "shop", "namespace": "shop", "generation": self.generation, "annotations": annotations}
         return Sync.of({"metadata": metadata, "spec": spec})

@@ -40,7 +40,7 @@ def at_its_worst(word):
     syncs = [
         sync(
             f"s-{number:03d}",
-            {"suspend": True, "source": {"git": {"url": word, "path": word}}},
+            {"suspend": True, "source": {"git": {"url": word}, "path": word}},
             lastAppliedRevision="a" * 40,
             history=[
                 entry(word, f"2026-11-20T08:00:0{row}Z", signer=word, author=word, subject=word) for row in range(10)

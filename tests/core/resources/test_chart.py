@@ -5,7 +5,7 @@ import pytest
 from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 
-AT = "spec.source.helm.chart"
+AT = "spec.source.chart"
 DIGEST = f"sha256:{'0a' * 32}"
 CHART = {"repository": "https://charts.example.com/stable/", "name": "web", "version": "1.2.3"}
 
@@ -26,19 +26,19 @@ NAME = "isn't a name of a chart: lower-case letters, digits, - and ."
 VERSION = "isn't an exact version, such as 1.2.3"
 NO_DIGEST = "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz"
 REFUSED = {
-    "no repository": ({"repository": None}, "spec.source.helm.chart.repository", "is required"),
-    "an empty name": ({"name": ""}, "spec.source.helm.chart.name", "is required"),
-    "no version": ({"version": None}, "spec.source.helm.chart.version", "is required"),
-    "a registry": ({"repository": "oci://charts.example.com"}, "spec.source.helm.chart.repository", f"'oci://charts.example.com' {REPOSITORY}"),
-    "a password in the URL": ({"repository": "https://a:b@c.de"}, "spec.source.helm.chart.repository", f"'https://a:b@c.de' {REPOSITORY}"),
-    "a path as a name": ({"name": "../web"}, "spec.source.helm.chart.name", f"'../web' {NAME}"),
-    "a name that is no text": ({"name": ["web"]}, "spec.source.helm.chart.name", f"\"['web']\" {NAME}"),
-    "a long name, which isn't told in full": ({"name": "w" * 254}, "spec.source.helm.chart.name", f"'{'w' * 80}' {NAME}"),
-    "a range of versions": ({"version": "^1.2.0"}, "spec.source.helm.chart.version", f"'^1.2.0' {VERSION}"),
-    "a version that is longer than a path": ({"version": "1.2.3-" + "a" * 1019}, "spec.source.helm.chart.version", f"'1.2.3-{'a' * 74}' {VERSION}"),
-    "a digest of another kind": ({"digest": "md5:00"}, "spec.source.helm.chart.digest", NO_DIGEST),
-    "a digest that is too short": ({"digest": DIGEST[:-1]}, "spec.source.helm.chart.digest", NO_DIGEST),
-    "a digest that is no text": ({"digest": 1}, "spec.source.helm.chart.digest", NO_DIGEST),
+    "no repository": ({"repository": None}, "spec.source.chart.repository", "is required"),
+    "an empty name": ({"name": ""}, "spec.source.chart.name", "is required"),
+    "no version": ({"version": None}, "spec.source.chart.version", "is required"),
+    "a registry": ({"repository": "oci://charts.example.com"}, "spec.source.chart.repository", f"'oci://charts.example.com' {REPOSITORY}"),
+    "a password in the URL": ({"repository": "https://a:b@c.de"}, "spec.source.chart.repository", f"'https://a:b@c.de' {REPOSITORY}"),
+    "a path as a name": ({"name": "../web"}, "spec.source.chart.name", f"'../web' {NAME}"),
+    "a name that is no text": ({"name": ["web"]}, "spec.source.chart.name", f"\"['web']\" {NAME}"),
+    "a long name, which isn't told in full": ({"name": "w" * 254}, "spec.source.chart.name", f"'{'w' * 80}' {NAME}"),
+    "a range of versions": ({"version": "^1.2.0"}, "spec.source.chart.version", f"'^1.2.0' {VERSION}"),
+    "a version that is longer than a path": ({"version": "1.2.3-" + "a" * 1019}, "spec.source.chart.version", f"'1.2.3-{'a' * 74}' {VERSION}"),
+    "a digest of another kind": ({"digest": "md5:00"}, "spec.source.chart.digest", NO_DIGEST),
+    "a digest that is too short": ({"digest": DIGEST[:-1]}, "spec.source.chart.digest", NO_DIGEST),
+    "a digest that is no text": ({"digest": 1}, "spec.source.chart.digest", NO_DIGEST),
 }  # fmt: skip
 
 

@@ -75,8 +75,8 @@ def test_a_source_has(fields, name, value):
 
 
 def test_what_is_made_of_a_source_stands_apart_from_where_it_comes():
-    found = source(path="apps", interval="5m")
-    assert (found.path, found.interval_s, found.git) == ("apps", 300.0, git())
+    found = source(interval="5m")
+    assert (found.interval_s, found.git) == (300.0, git())
 
 
 FIELDS = {
@@ -268,7 +268,7 @@ def test_what_it_tells_of_charts_is_what_was_read(wire):
 UNRENDERED = {
     "a chart that isn't rendered by Helm": (
         {"render": "Kustomize", "helm": {"chart": CHART}}, "spec.source.render",
-        "Kustomize and spec.source.helm.chart exclude each other; keep one",
+        "Kustomize and spec.source.chart exclude each other; keep one",
     ),
     "a way that there isn't": ({"render": "Jsonnet"}, "spec.source.render", None),
     "a chart without a version": ({"helm": {"chart": {**CHART, "version": ""}}}, "spec.source.helm.chart.version", "is required"),

@@ -49,7 +49,7 @@ def test_a_dry_run_prints_what_could_be_kept_in_git(plugin, repository, cluster,
     assert done.status == 0
     assert yaml_text.document(done.out) == {
         "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop", "namespace": namespace},
-        "spec": {"source": {"git": {"url": repository.url, "path": "shop", "interval": "1m"}}},
+        "spec": {"source": {"git": {"url": repository.url, "interval": "1m"}, "path": "shop"}},
     }  # fmt: skip
     assert cluster.get("Sync", "shop") is None
     assert (

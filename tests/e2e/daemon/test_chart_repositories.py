@@ -29,6 +29,26 @@ def digest(data):
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
+def read_as_before(cluster, sync, daemon, plugin, eventually):
+    """See that fields in their former places are read, told, and moved without anything else changing."""
+    moved = "spec.source: helm.chart is spec.source.chart now and git.path is spec.source.path now"
+    member, history = cluster.get("ConfigMap", "web"), sync.status["history"]
+    assert any(moved in each for each in sync.status["warnings"])
+    for verb in ("diff", "status", "doctor"):
+        told = plugin(verb, *([] if verb == "doctor" else ["shop"]))
+        assert moved in " ".join((told.out + told.err).split()), verb
+    daemon.stop()
+    daemon.start()
+    source = sync.live["spec"]["source"]
+    chart, path = source["helm"]["chart"], source["git"]["path"]
+    sync.change(source={"git": {"path": None}, "path": path, "chart": chart, "helm": {"chart": None}})
+    eventually(lambda: not any(moved in each for each in sync.status.get("warnings", ())), "it is told no more")
+    sync.ask()
+    assert sync.condition()["status"] == "True"
+    assert cluster.get("ConfigMap", "web")["metadata"]["resourceVersion"] == member["metadata"]["resourceVersion"]
+    assert sync.status["history"] == history
+
+
 def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
     daemon, follow, plugin, cluster, git_server, eventually
 ):
@@ -39,40 +59,35 @@ def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
     }  # fmt: skip
     with serving(pages, "Basic " + base64.b64encode(f"shop:{PASSWORD}".encode()).decode()) as (url, _):
         pin = {"repository": url, "name": "web", "version": "1.2.3", "secretRef": {"name": "charts"}}
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "charts"},
-            "stringData": {"username": "shop", "password": PASSWORD},
-        }
-        cluster.apply(secret)
+        cluster.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "charts"},
+                "stringData": {"username": "shop", "password": PASSWORD},
+            }
+        )
         sha = git_server.push({"prod/values.yaml": "size: 7\n"})
-        sync = follow(git_server.url, path="prod")
+        sync = follow(git_server.url, git={"path": "prod"})  # as earlier versions have it
+
+        def sourced(**source):
+            cluster.edit("Sync", "shop", {"spec": {"source": source}})
 
         def pinned(**changed):
-            cluster.edit(
-                "Sync",
-                "shop",
-                {
-                    "spec": {
-                        "source": {
-                            "helm": {"chart": {**pin, **changed}, "valuesFiles": ["values.yaml"], "lookup": "Cluster"}
-                        }
-                    }
-                },
-            )
+            sourced(chart={**pin, **changed})
 
         def says(words):
             eventually(lambda: words in sync.condition("Synced").get("message", ""), words)
 
-        pinned()
+        sourced(helm={"chart": pin, "valuesFiles": ["values.yaml"], "lookup": "Cluster"})
         says(f"Secret {cluster.namespace}/charts isn't for {url}")
         cluster.edit("Secret", "charts", {"metadata": {"annotations": {"reconcile.dev/urls": url}}})
         says(f"write digest: {digest(old)}")
-        pinned(digest=digest(new))
+        sourced(helm={"chart": {"digest": digest(new)}})
         says(f"expected {digest(new)}, found {digest(old)}")
-        pinned(digest=digest(old))
+        sourced(helm={"chart": {"digest": digest(old)}})
         sync.until_synced(sha)
+        read_as_before(cluster, sync, daemon, plugin, eventually)
         live = cluster.get("ConfigMap", "web")
         assert live["data"] == {"color": "red", "size": "7", "kept": "none"}
         assert live["metadata"]["annotations"]["reconcile.dev/source"] == "prod/web-1.2.3.tgz/templates/a.yaml"
@@ -93,13 +108,12 @@ def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
         eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "blue", "the new version is applied")
         eventually(lambda: "chart web 1.3.0" in plugin("status", "shop").out, "the status names the chart")
         assert "web 1.3.0" in plugin("get", "shop").out
-        rows = plugin("history", "shop").out.splitlines()[2:]
-        charts = [" ".join(row.replace("*", "").split()[1:3]) for row in rows]
+        charts = [" ".join(row.replace("*", "").split()[1:3]) for row in plugin("history", "shop").out.splitlines()[2:]]
         assert list(dict.fromkeys(charts)) == ["web 1.3.0", "web 1.2.3"]
         back = plugin("rollback", "shop", "--yes")
         assert (back.status, "chart web 1.2.3" in back.out) == (0, True), back.err
         assert cluster.get("ConfigMap", "web")["data"]["color"] == "red"
-        assert cluster.get("Sync", "shop")["spec"]["source"]["helm"]["chart"]["version"] == "1.2.3"
+        assert cluster.get("Sync", "shop")["spec"]["source"]["chart"]["version"] == "1.2.3"
         plugin("resume", "shop")
         eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "blue", "it goes on where it was")
         assert plugin("rollback", "shop", "--to", "1.2.3", "--dry-run").status == 0

@@ -88,7 +88,7 @@ def test_wrong_credentials_are_said_and_right_ones_are_taken_up(
 
 WRONG_PLACES = {
     "a branch that isn't there": ({"branch": "nowhere"}, "nowhere"),
-    "a path that isn't there": ({"path": "nowhere"}, "nowhere"),
+    "a path that isn't there": ({}, "nowhere"),
     "a repository that isn't there": ({"url": "{server}/nowhere.git"}, "nowhere.git"),
     "a port where nobody listens": ({"url": "http://127.0.0.1:{port}/shop.git"}, "127.0.0.1:{port}"),
 }
@@ -102,11 +102,12 @@ def test_a_source_that_can_not_be_read_is_named_and_a_corrected_one_is_taken_up(
     with socket.create_server(("127.0.0.1", 0)) as free:
         words = {"server": git_server.server.url, "port": free.getsockname()[1]}
     sha = git_server.push({"web.yaml": config_map("web")})
-    sync = follow(git_server.url, git={key: value.format(**words) for key, value in git.items()})
+    path = "." if git else "nowhere"
+    sync = follow(git_server.url, path=path, git={key: value.format(**words) for key, value in git.items()})
     ready = sync.until("SourceUnavailable")
     assert ready["status"] == "False"
     assert named.format(**words) in ready["message"]
-    cluster.edit("Sync", "shop", {"spec": {"source": {"git": {"url": git_server.url, "path": ".", "branch": None}}}})
+    cluster.edit("Sync", "shop", {"spec": {"source": {"git": {"url": git_server.url, "branch": None}, "path": "."}}})
     sync.until_synced(sha)
 
 

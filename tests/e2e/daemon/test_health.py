@@ -243,7 +243,7 @@ def test_a_set_of_sets_is_ready_when_the_members_of_its_members_are(follow, clus
         "apiVersion": "reconcile.dev/v1alpha1",
         "kind": "Sync",
         "metadata": {"name": "below"},
-        "spec": {"source": {"git": {"url": git_server.url, "path": "below", "interval": "1s"}}},
+        "spec": {"source": {"git": {"url": git_server.url, "interval": "1s"}, "path": "below"}},
     }
     git_server.push({"above/below.yaml": json.dumps(child), "below/web.yaml": deployment(**NOWHERE)})
     above = follow(git_server.url, "above", path="above")
@@ -345,7 +345,7 @@ def test_waiting_for_a_wave_ends_for_a_commit_another_spec_and_a_suspension(foll
     suspended.change(suspend=True)
     suspended.until("Suspended")
     sha = git_server.push({"other/z.yaml": config_map("other")})
-    changed.change(source={"git": {"url": git_server.url, "path": "other", "interval": "1h"}})
+    changed.change(source={"git": {"url": git_server.url, "interval": "1h"}, "path": "other"})
     changed.until("Synced", sha)
     assert cluster.get("ConfigMap", "other")
 

@@ -197,7 +197,7 @@ def test_a_sync_of_another_namespace_is_waited_for_as_far_as_the_account_may_rea
 def test_what_is_no_member_any_more_is_looked_after_all_the_same(
     follow, cluster, git_server, config_map, memcached, eventually
 ):
-    source = {"git": {"url": git_server.url, "path": "below", "interval": "1s"}}
+    source = {"git": {"url": git_server.url, "interval": "1s"}, "path": "below"}
     child = {
         "apiVersion": "reconcile.dev/v1alpha1",
         "kind": "Sync",

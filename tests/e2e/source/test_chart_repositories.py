@@ -147,7 +147,7 @@ def test_another_digest_is_an_error_that_says_which_was_expected_and_found(tmp_p
         assert f"chart web 1.2.3 of {url}/charts: expected {other}, found {DIGEST}" in said
         assert not (tmp_path / "charts").exists()
         said = refused(repository(url, tmp_path, digest=""), SourceFault.REFUSED)
-        assert "spec.source.helm.chart.digest is missing" in said
+        assert "spec.source.chart.digest is missing" in said
         assert f"write digest: {DIGEST}" in said
         assert "there is 2.0.0, 1.2.3" in refused(repository(url, tmp_path, version="3.0.0"), SourceFault.NO_SUCH_REF)
     with serving({"/charts/index.yaml": index(name="else")}) as (url, _):
@@ -427,14 +427,14 @@ REFUSED = {
 @pytest.mark.parametrize(("changed", "said"), REFUSED.values(), ids=REFUSED)
 def test_a_pin_is_refused_by_its_field_for(changed, said):
     def sync(fields, **more):
-        source = {"git": {"url": "https://g/x"}, "helm": {"chart": fields}, **more}
+        source = {"git": {"url": "https://g/x"}, "chart": fields, **more}
         return Sync.of({"metadata": {"name": "shop", "namespace": "shop"}, "spec": {"source": source}})
 
     assert sync(FIELDS).source.render is Render.HELM
     assert str(sync(FIELDS).source.chart) == "chart web 1.2.3 of https://charts.example.com/stable"
     with pytest.raises(SyncSpecError) as caught:
         sync({**FIELDS, **changed})
-    assert str(caught.value).startswith("spec.source.helm.chart.")
+    assert str(caught.value).startswith("spec.source.chart.")
     assert said in str(caught.value)
     with pytest.raises(SyncSpecError, match="exclude each other"):
         sync(FIELDS, render="Raw")

@@ -135,7 +135,7 @@ async def test_a_member_of_which_only_our_record_was_lost_loses_what_git_drops(s
     config_map = manifests("config_map")
     sync = {
         "apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "followed", "namespace": shop.namespace},
-        "spec": {"source": {"git": {"url": git_server.url, "branch": "main", "path": "."}}},
+        "spec": {"source": {"git": {"url": git_server.url, "branch": "main"}}},
     }  # fmt: skip
     await session.client.create(f"/apis/reconcile.dev/v1alpha1/namespaces/{shop.namespace}/syncs", sync)
 
