@@ -140,3 +140,37 @@ def test_no_imports_form_a_circle():
     for importer, imported in STILL_OPEN_TO_BOTH_SIDES:
         graph.get(importer, set()).discard(imported)
     assert circle_in(graph) == [], "each imports the next: move what both need below both, or hand it over"
+
+
+NOT_OF_A_SOURCE = {
+    "engine/commands/install.py": "our own CRDs",
+    "engine/modules/metacontroller.py": "controllers that whoever runs a daemon gives it",
+}
+TREES = {"source/render/trees.py", "source/charts/archive.py"}
+"""What a tree is read by itself."""
+
+
+def parsing(text):
+    """Whether a module parses files, or reads them of a tree to have them parsed, without the one place that stands before that."""
+    if "manifests.parse" not in text and "tree.read(" not in text:
+        return False
+    names = {name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) for name in imported(node)}
+    is_read = "tree.read(" in text and "kubectl_reconcile.source.contents" not in names
+    return is_read or "kubectl_reconcile.core.manifests.parse.parse" in names
+
+
+def imported(node):
+    return {f"{node.module}.{alias.name}" for alias in node.names}
+
+
+def test_what_a_file_of_a_source_holds_is_parsed_by_way_of_one_place():
+    package = ROOT / "kubectl_reconcile"
+    there = {str(path.relative_to(package)): path for path in sorted(package.rglob("*.py"))}
+    outside = {name for name in there if not name.startswith("core/")} - {
+        "source/contents.py",
+        *NOT_OF_A_SOURCE,
+        *TREES,
+    }
+    found = [name for name in sorted(outside) if parsing(there[name].read_text())]
+    assert found == [], "read it by way of kubectl_reconcile/source/contents.py"
+    assert all(parsing(there[name].read_text()) for name in ("source/contents.py", *NOT_OF_A_SOURCE, *TREES))

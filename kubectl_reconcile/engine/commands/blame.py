@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.manifests.parse import parse
+from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Commit, History
 from kubectl_reconcile.core.objects import FieldPath, Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
@@ -25,6 +25,8 @@ from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.core.ssa.values import same
 from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.source import contents
+from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.running.threads import in_thread
 
 _MOST_VERSIONS = 200
@@ -49,7 +51,7 @@ async def with_commits(target: Target, made: Plan) -> Plan:
     if not asked or history is None:
         return made
     applied = str(map_at(target.parent or {}, "status").get("lastAppliedRevision") or "")
-    known = await in_thread(_explained, history, made.revision, applied, asked, target.sync.default_namespace)
+    known = await in_thread(_explained, history, target, made.revision, applied, asked)
     return made.with_changes(known.get(change.ref, change) for change in made.changes)
 
 
@@ -60,14 +62,15 @@ def _is_asked(change: Change) -> bool:
 
 
 def _explained(
-    history: History, revision: str, applied: str, asked: Iterable[Change], namespace: str
+    history: History, target: Target, revision: str, applied: str, asked: Iterable[Change]
 ) -> dict[ObjectRef, Change]:
     by_file: dict[str, list[Change]] = defaultdict(list)
     for change in asked:
         by_file[change.provenance.file].append(change)
-    found = {}
+    found, limits, namespace = {}, target.reader.limits, target.sync.default_namespace
     for file, changes in by_file.items():
-        lives = lives_of(history, file, revision, [change.ref for change in changes], namespace, since=applied)
+        refs = [change.ref for change in changes]
+        lives = lives_of(history, file, revision, refs, namespace, limits=limits, since=applied)
         found.update({change.ref: _with_commits(change, lives[change.ref]) for change in changes})
     return found
 
@@ -87,7 +90,14 @@ def _with_commit(field: FieldChange, life: Sequence[Version], schema: Schema) ->
 
 
 def lives_of(
-    history: History, file: str, sha: str, refs: Iterable[ObjectRef], namespace: str, *, since: str = ""
+    history: History,
+    file: str,
+    sha: str,
+    refs: Iterable[ObjectRef],
+    namespace: str,
+    *,
+    limits: GitLimits,
+    since: str = "",
 ) -> dict[ObjectRef, list[Version]]:
     """Return what each commit up to *sha* made of the objects *refs* in *file*, newest first.
 
@@ -98,17 +108,17 @@ def lives_of(
     wanted = [*commits, *before]
     lives: dict[ObjectRef, list[Version]] = {ref: [] for ref in refs}
     for commit, content in zip(wanted, history.versions(file, [each.sha for each in wanted]), strict=True):
-        held = _held(content, file, namespace)
+        held = _held(contents.manifests(content, file, limits).manifests if content else (), namespace)
         for ref, life in lives.items():
             manifest, line = held.get(ref, (None, 0))
             life.append(Version(commit, manifest, line))
     return lives
 
 
-def _held(content: bytes | None, file: str, namespace: str) -> Mapping[ObjectRef, tuple[Manifest, int]]:
+def _held(there: Iterable[Located], namespace: str) -> Mapping[ObjectRef, tuple[Manifest, int]]:
     """Return the objects of a file by reference, with and without the namespace that they get if they name none."""
     found: dict[ObjectRef, tuple[Manifest, int]] = {}
-    for located in parse(content, file).manifests if content else ():
+    for located in there:
         ref = located.ref
         found.setdefault(ref, (located.manifest, located.line))
         found.setdefault(ref._replace(namespace=ref.namespace or namespace), (located.manifest, located.line))

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables, parse
+from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables
 from kubectl_reconcile.core.manifests.revision import ReadableSource, Revision
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
@@ -29,11 +29,12 @@ from kubectl_reconcile.core.resources.helm import LookupPolicy, Unstable
 from kubectl_reconcile.core.resources.history import digest_of, digest_of_sorted, print_of
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
+from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.base import Followed
 from kubectl_reconcile.source.charts.archive import TreeWithChart
 from kubectl_reconcile.source.charts.repository import PinnedChart
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
+from kubectl_reconcile.source.limits import GitLimits, raising
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
 
 _NOBODY: Final = Sync("", "")
@@ -326,7 +327,7 @@ class ManifestReader(Struct):
         self._check("values", weight, "its files hold")
         for blob, content in source.read_many(paths):
             for path in paths[blob]:
-                fresh[blob, path] = each = self._read_file(content, path)
+                fresh[blob, path] = each = contents.manifests(content, path, self.limits)
                 count, weight = count + len(each.manifests), weight + each.weight
                 self._check("objects", count, f"{path}: with this file there are")
                 self._check("values", weight, f"the files up to {path} hold")
@@ -334,14 +335,6 @@ class ManifestReader(Struct):
             self.kept.keep(fresh)
         read = {path: _ReadFile.of(each) for (_, path), each in (known | fresh).items()}
         self._read = self._read.followed_by(revision.files, read)
-
-    def _read_file(self, content: bytes, path: str) -> Parsed:
-        """Parse one file; of one that is too large nothing is read."""
-        most = self.limits.file_bytes
-        if len(content) <= most:
-            return parse(content, path, most_bytes=most)
-        message = f"the file has {len(content) / MEBIBYTE:.1f} MiB; at most {most // MEBIBYTE} MiB are read"
-        return Parsed((), (Problem(path, 0, message, f"split it, or {raising('file_bytes')}"),))
 
     def _check(self, ceiling: str, found: int, said: str) -> None:
         """Return if *found*, of what *said* has, isn't beyond the *ceiling* of that name.

@@ -42,7 +42,9 @@ from kubectl_reconcile.core.rendering.rendered import (
 )
 from kubectl_reconcile.core.resources.helm import HelmSpecError
 from kubectl_reconcile.go_programs import GoBuildError, Log
+from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.cloned.folders import NotHereError
+from kubectl_reconcile.source.contents import UnreadableFileError
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program
@@ -361,36 +363,40 @@ class _Recorder(Struct):
             return {"kind": entry.kind.value}
         if question == "look":
             return self._looked_at(path)
-        if path not in self.files:
-            data = self.tree.read(path)
-            if data is None:
-                self.missing.append(path)
-                return {"kind": "refused", "why": "isn't here yet"}
-            if why := self._beyond(data):
-                return {"kind": "refused", "why": why}
-            self._take(path, data)
-        return {"kind": entry.kind.value, "data": self.files[path]}
+        try:
+            data = self._contents(path)
+        except UnreadableFileError as error:
+            return {"kind": "refused", "why": str(error)}
+        if data is None:
+            self.missing.append(path)
+            return {"kind": "refused", "why": "isn't here yet"}
+        return {"kind": entry.kind.value, "data": data}
 
     def _looked_at(self, path: str) -> Mapping[str, Any]:
         """Return that there is a file, and what it holds where it is here and small: mostly that is what is asked next."""
-        data = self.files.get(path) or self.tree.read(path)
-        if data is None or self._beyond(data):
-            return {"kind": EntryKind.FILE.value}
-        self._take(path, data)
-        return {"kind": EntryKind.FILE.value, **({"data": data} if len(data) <= _SMALL_BYTES else {})}
+        with contextlib.suppress(UnreadableFileError):
+            data = self._contents(path)
+            if data is not None and len(data) <= _SMALL_BYTES:
+                return {"kind": EntryKind.FILE.value, "data": data}
+        return {"kind": EntryKind.FILE.value}
 
-    def _beyond(self, data: bytes) -> str:
-        """Return why a file isn't read, as a sentence about it; empty where it may be."""
-        if len(data) > (most := self.limits.file_bytes):
-            return f"has more than {most // MEBIBYTE} MiB; {raising('file_bytes')}"
+    def _contents(self, path: str) -> bytes | None:
+        """Return what a file says, None where it has to be brought first.
+
+        Raises:
+            UnreadableFileError: nothing is read of it, or there was too much before it.
+        """
+        if path in self.files:
+            return self.files[path]
+        found = self.tree.read(path)
+        if found is None:
+            return None
+        data = contents.of(found, self.limits)
         if self._bytes + len(data) > (most := self.limits.revision_bytes):
-            return f"is beyond {most // MEBIBYTE} MiB of files; {raising('revision_bytes')}"
-        return ""
-
-    def _take(self, path: str, data: bytes) -> None:
-        if path not in self.files:
-            self.files[path] = data
-            self._bytes += len(data)
+            raise UnreadableFileError(f"is beyond {most // MEBIBYTE} MiB of files", raising("revision_bytes"))
+        self.files[path] = data
+        self._bytes += len(data)
+        return data
 
     def _names(self, path: str) -> Mapping[str, Any]:
         found = self._entry("look", path)

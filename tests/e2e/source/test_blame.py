@@ -11,6 +11,7 @@ from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import blame
 from kubectl_reconcile.source.git import GitSource, Ref, Repository
+from kubectl_reconcile.source.limits import GitLimits
 
 WEB = ObjectRef("", "ConfigMap", "shop", "web")
 COLOUR, SIZE, OLD = (FieldPath.fields("data", name) for name in ("colour", "size", "old"))
@@ -22,7 +23,7 @@ def source(git_server, tmp_path):
 
 
 def life_of(source, *, since=""):
-    return blame.lives_of(source, "web.yaml", source.fetch(), [WEB], "shop", since=since)[WEB]
+    return blame.lives_of(source, "web.yaml", source.fetch(), [WEB], "shop", limits=GitLimits(), since=since)[WEB]
 
 
 @pytest.fixture

@@ -210,7 +210,7 @@ def test_of_a_file_that_is_larger_than_it_may_be_nothing_is_read(git_server, sou
     assert [each.ref.name for each in read.manifests] == ["small"]
     [problem] = read.problems
     assert (problem.path, problem.is_error) == ("large.yaml", True)
-    assert "at most 1 MiB are read" in problem.message
+    assert "the file has more than 1 MiB" in problem.message
     assert "--max-file" in problem.hint
     limits = {"file_bytes": 20 * MEBIBYTE}
     git_server.push({"large.yaml": config_map("large") + "\n#" + "x" * 11 * MEBIBYTE})

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kubectl_reconcile.core.annotations import MemberOptions
-from kubectl_reconcile.core.manifests.parse import Located, parse
+from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in
 from kubectl_reconcile.core.planning.plan import Change
 from kubectl_reconcile.core.rendering.substitution import Values, substituted
 from kubectl_reconcile.core.resources.history import current_of, is_of_other_settings
+from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.running.threads import in_thread
 
@@ -33,7 +34,7 @@ async def recalled(target: Target, revision: Revision, updates: Sequence[Change]
     if revision.overlay is not None:
         look_up = functools.partial(_rendered_at, target, applied, revision, updates, namespace)
     else:
-        look_up = functools.partial(_manifests_at, target.values, read_at, applied, updates, namespace)
+        look_up = functools.partial(_manifests_at, target, read_at, applied, updates, namespace)
     none: dict[ObjectRef, Manifest] = {}
     return await (target.locally(look_up, none) if target.locally else in_thread(look_up))
 
@@ -44,13 +45,14 @@ def helm_of(target: Target) -> Manifest:
 
 
 def _manifests_at(
-    values: Values, read_at: Callable[[str, str], bytes | None], sha: str, updates: Sequence[Change], namespace: str
+    target: Target, read_at: Callable[[str, str], bytes | None], sha: str, updates: Sequence[Change], namespace: str
 ) -> dict[ObjectRef, Manifest]:
     """Return the manifests of *updates* as they were at *sha*; what can't be read is left out."""
     files = {MemberOptions.of(change.before or {}).source or change.provenance.file for change in updates}
-    contents = ((path, read_at(sha, path)) for path in files)
-    located = (each for path, content in contents if content for each in parse(content, path).manifests)
-    return _of_updates(_filled_in(located, values), updates, namespace)
+    there = ((path, read_at(sha, path)) for path in files)
+    parsed = (contents.manifests(content, path, target.reader.limits) for path, content in there if content)
+    located = (each for file in parsed for each in file.manifests)
+    return _of_updates(_filled_in(located, target.values), updates, namespace)
 
 
 def _rendered_at(

@@ -7,13 +7,15 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kubectl_reconcile.core.manifests.parse import Located, parse
+from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.strangers import applied_revisions, strangers
+from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.running.threads import in_thread
 
 if TYPE_CHECKING:
@@ -39,11 +41,17 @@ def _found(
     target: Target, source: Source, like: Revision, revisions: Iterable[str], unasked: Mapping[ObjectRef, Manifest]
 ) -> frozenset[ObjectRef]:
     with ExitStack() as stack:
-        held = _held_in_files(source, stack) if like.overlay is None else partial(_rendered, target, source, like, {})
+        held = (
+            _held_in_files(source, target.reader.limits, stack)
+            if like.overlay is None
+            else partial(_rendered, target, source, like, {})
+        )
         return strangers(unasked, revisions, held, target.sync.default_namespace)
 
 
-def _held_in_files(source: Source, stack: ExitStack) -> Callable[[str, str], Iterable[Located] | None]:
+def _held_in_files(
+    source: Source, limits: GitLimits, stack: ExitStack
+) -> Callable[[str, str], Iterable[Located] | None]:
     """Return what tells what a file held in a revision, by what the clone has of it."""
     trees: dict[str, Tree | None] = {}
     known: dict[tuple[str, str], tuple[Located, ...]] = {}
@@ -67,7 +75,7 @@ def _held_in_files(source: Source, stack: ExitStack) -> Callable[[str, str], Ite
             if (path, entry.blob_id) not in known:
                 if (data := tree.read(path)) is None:
                     return None
-                known[path, entry.blob_id] = parse(data, path).manifests
+                known[path, entry.blob_id] = contents.manifests(data, path, limits).manifests
         except SourceError:
             return None
         return known[path, entry.blob_id]
