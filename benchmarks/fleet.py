@@ -310,9 +310,9 @@ async def prepare(client: Client, repositories: Sequence[ServedRepository], sync
     turns = asyncio.Semaphore(16)
 
     async def create(number: int) -> None:
-        git = {"url": repositories[number % len(repositories)].url, "interval": "1m", "path": f"teams/{number:05}"}
+        git = {"url": repositories[number % len(repositories)].url, "interval": "1m"}
         body = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": f"team-{number:05}"},
-                "spec": {"source": {"git": git}}}  # fmt: skip
+                "spec": {"source": {"git": git, "path": f"teams/{number:05}"}}}  # fmt: skip
         async with turns:
             await client.create(SYNCS, body, manager="bench")
 

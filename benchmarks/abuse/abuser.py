@@ -72,8 +72,8 @@ class Abuser:
 
     def follow(self, name: str, url: str, *, path: str = "", interval: str = "1s", **metadata: Any) -> None:
         """Have a repository followed."""
-        git = {"url": url, "interval": interval, **({"path": path} if path else {})}
-        sync = manifest("reconcile.dev/v1alpha1", "Sync", name, self.enemy.namespace, spec={"source": {"git": git}})
+        source = {"git": {"url": url, "interval": interval}} | ({"path": path} if path else {})
+        sync = manifest("reconcile.dev/v1alpha1", "Sync", name, self.enemy.namespace, spec={"source": source})
         sync["metadata"] |= metadata
         self.cluster.apply(sync)
 
