@@ -29,7 +29,7 @@ from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError, NotFound
 from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
 from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.fields import SyncSpecError
-from kubectl_reconcile.core.resources.source import former_fields
+from kubectl_reconcile.core.resources.source import chart_settings, former_fields
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.api.access_reviews import may
@@ -293,10 +293,16 @@ _YOURS: Sequence[_Right] = (
 )
 
 
+def _names_credentials(sync: Manifest) -> bool:
+    """Tell whether a Sync names a Secret for its repository, or for that of its chart."""
+    chart = map_at(chart_settings(sync), "chart")
+    return bool(map_at(sync, "spec", "source", "git").get("secretRef") or chart.get("secretRef"))
+
+
 async def _rights(session: Session, namespace: str, syncs: Sequence[Manifest]) -> Finding:
     """Ask which of the rights that the verbs need you have."""
     wanted = list(_YOURS)
-    if any((((sync["spec"].get("source") or {}).get("git") or {}).get("secretRef")) for sync in syncs):
+    if any(map(_names_credentials, syncs)):
         wanted.append(("get", "", "secrets", "read private repositories, as diff does"))
     asked = [(namespace, Right(group, resource, verb)) for verb, group, resource, _ in wanted]
     try:

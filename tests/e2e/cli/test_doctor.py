@@ -89,15 +89,27 @@ def test_syncs_without_a_daemon_wait_in_vain(findings, follow, git_server, confi
     assert "kubectl reconcile install" in found["daemon"]["advice"]
 
 
-def test_rights_that_you_lack_are_named_with_the_rules(findings, sandbox, kubectl, plugin, namespace, cluster):
+def test_rights_that_you_lack_are_named_with_the_rules(findings, sandbox, kubectl, plugin, namespace, cluster, follow):
     kubectl("create", "role", "looker", "--verb=get,list", "--resource=syncs.reconcile.dev", "-n", namespace)
     kubectl("create", "rolebinding", "looker", "--role=looker", "--user=looker", "-n", namespace)
     until_may(kubectl, "looker", "list", "syncs.reconcile.dev", namespace)
-    found, status = findings(type(plugin)(kubectl.using(sandbox.kubeconfig_for("looker")), namespace))
+    looker = type(plugin)(kubectl.using(sandbox.kubeconfig_for("looker")), namespace)
+    found, status = findings(looker)
     assert (found["rights"]["grade"], status) == ("warn", ExitStatus.OK)
     assert f"you may not patch syncs in namespace {namespace}, so you can't sync, suspend" in found["rights"]["text"]
     assert '{apiGroups: ["reconcile.dev"], resources: ["syncs"], verbs: ["patch"]}' in found["rights"]["advice"]
     assert "list syncs" not in found["rights"]["text"]
+    assert "secrets" not in found["rights"]["text"]
+    chart = {
+        "repository": "https://charts.example.com",
+        "name": "web",
+        "version": "1.2.3",
+        "secretRef": {"name": "charts"},
+    }
+    follow("https://git.example.com/shop.git", suspend=True)
+    cluster.edit("Sync", "shop", {"spec": {"source": {"chart": chart}}})
+    found, _ = findings(looker)
+    assert f"you may not get secrets in namespace {namespace}" in found["rights"]["text"]
 
 
 def test_a_cluster_out_of_reach_ends_the_examination(tmp_path):
