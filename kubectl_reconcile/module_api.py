@@ -122,8 +122,7 @@ from kubectl_reconcile.core.objects import (
     text_at,
 )
 from kubectl_reconcile.core.report.contents import REPORTED, ReportScope, report_of
-from kubectl_reconcile.core.report.fitting import report_texts
-from kubectl_reconcile.core.report.markdown import markdown_of
+from kubectl_reconcile.core.report.writing import markdown_of, report_texts
 from kubectl_reconcile.core.scan.findings import ScanFinding, ScanSeverity
 from kubectl_reconcile.core.scan.memory import ScanMemory
 from kubectl_reconcile.core.scan.namespace import SCANNED, findings_among

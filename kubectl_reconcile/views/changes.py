@@ -18,9 +18,8 @@ from msgspec import Struct
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.planning.endings.updates import lets_go
-from kubectl_reconcile.core.planning.outlook.charts import moved_chart
+from kubectl_reconcile.core.planning.outlook.origins import moved_chart, variables_of
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
-from kubectl_reconcile.core.planning.outlook.variables import variables_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.scan.outlook import PlanScan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason

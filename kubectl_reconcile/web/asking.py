@@ -18,7 +18,7 @@ from typing import Protocol
 from aiohttp import web
 
 from kubectl_reconcile.core.objects import ACCOUNT_USERS
-from kubectl_reconcile.engine.api.self_review import name_of
+from kubectl_reconcile.engine.api.access_reviews import name_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.views.fleet import PushedDocument

@@ -17,7 +17,7 @@ from kubectl_reconcile.core.health.verdict import failed
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
 from kubectl_reconcile.core.planning.hold import Hold, approval_of
-from kubectl_reconcile.core.planning.outlook.variables import variables_of
+from kubectl_reconcile.core.planning.outlook.origins import variables_of
 from kubectl_reconcile.core.planning.plan import Op, Plan, Unhealthy, fingerprint
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict, Reason
 from kubectl_reconcile.views import ages, changes, syncs

@@ -21,8 +21,8 @@ from kubectl_reconcile.core.daemon.priority import Priority
 from kubectl_reconcile.core.fair.shares import Limits
 from kubectl_reconcile.engine.apply import flow_control
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
-from kubectl_reconcile.engine.daemon.custom_resources import outside
-from kubectl_reconcile.engine.daemon.custom_resources.outside import OutsidePasses
+from kubectl_reconcile.engine.daemon import cr_controller
+from kubectl_reconcile.engine.daemon.cr_controller import OutsidePasses
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.daemon.turns.queue import TurnsUnderWay, WorkQueue
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
@@ -225,7 +225,7 @@ def impatient(monkeypatch):
         monkeypatch.setattr(slots, "WAIT_S", wait_s)
         monkeypatch.setattr(slots, "MOMENT_S", wait_s)
         monkeypatch.setattr(flow_control, "_MOMENT_S", wait_s)
-        monkeypatch.setattr(outside, "_MOMENT_S", wait_s)
+        monkeypatch.setattr(cr_controller, "_MOMENT_S", wait_s)
         monkeypatch.setitem(WAITS, "timeout", 0.01 if now else 60.0)
         monkeypatch.setattr(places, "_LOOK_S", 0.005)
         monkeypatch.setattr(budget, "_LOOK_S", 0.005)

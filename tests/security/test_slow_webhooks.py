@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kubectl_reconcile.engine.daemon.custom_resources.outside import MOST_OF_A_NAMESPACE
+from kubectl_reconcile.engine.daemon.cr_controller import MOST_OF_A_NAMESPACE
 from tests.e2e.modules.hooks import API, controller, crd
 from tests.security.tarpit import tarpit
 

@@ -166,9 +166,7 @@ async def _scope_of(session: Session, plans: Sequence[Plan], *, profile: Profile
         return PlanScan(ScanScope(profile))
     if all(plan.is_clean for plan in plans):
         return PlanScan(ScanScope())
-    checkups = importlib.import_module(
-        "kubectl_reconcile.engine.commands.scanning.checkups"
-    )  # only changes are scanned
+    checkups = importlib.import_module("kubectl_reconcile.engine.commands.scanning")  # only changes are scanned
     scope = await checkups.scope_of(session, plans)
     return None if scope is None else PlanScan(scope)
 

@@ -1,14 +1,26 @@
-"""Access reviews: the API server's own word on what somebody may do, which it answers and doesn't keep."""
+"""Reviews: the API server's own word on whom it takes somebody for, and on what somebody may do, which it answers and doesn't keep."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.rights.rules import Right
 
 _GROUP = "authorization.k8s.io"
+_WHO = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+
+
+async def name_of(client: Client) -> str:
+    """Return the user name that the server knows *client* by.
+
+    Raises:
+        Unauthorized: it knows them by none.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    answer = await client.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", _WHO)
+    return str(map_at(answer, "status", "userInfo").get("username") or "")
 
 
 async def may(client: Client, place: str, right: Right) -> bool:

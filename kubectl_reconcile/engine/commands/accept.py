@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.outlook.variables import named
+from kubectl_reconcile.core.planning.outlook.origins import named
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.rendering.uses import names_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason

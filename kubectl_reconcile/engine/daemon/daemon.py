@@ -40,8 +40,7 @@ from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.sync import SYNC
 from kubectl_reconcile.engine.api.sync_requests import SYNCS, daemon_namespace, now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext
-from kubectl_reconcile.engine.daemon.custom_resources.cr_controller import CrController
-from kubectl_reconcile.engine.daemon.custom_resources.outside import OutsidePasses
+from kubectl_reconcile.engine.daemon.cr_controller import CrController, OutsidePasses
 from kubectl_reconcile.engine.daemon.health.health_watch import HealthWatch
 from kubectl_reconcile.engine.daemon.http import serving
 from kubectl_reconcile.engine.daemon.kinds_watch import KindsWatch

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import Unauthorized
-from kubectl_reconcile.engine.api.self_review import name_of
+from kubectl_reconcile.engine.api.access_reviews import name_of
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.web.asking import Asker, tenant_of
 from kubectl_reconcile.web.errors import Refused

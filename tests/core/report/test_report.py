@@ -6,8 +6,7 @@ import pytest
 
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.report.contents import ReportScope, report_of
-from kubectl_reconcile.core.report.fitting import report_texts
-from kubectl_reconcile.core.report.markdown import markdown_of
+from kubectl_reconcile.core.report.writing import markdown_of, report_texts
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from tests.core.report.syncs import BEFORE, NOW, WORDS, at_its_worst, broken, condition, entry, sync
 from tests.modules.checkup.world import deployment, meta, pod_of, service

@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.outlook.charts import moved_chart
+from kubectl_reconcile.core.planning.outlook.origins import moved_chart
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.resources.chart import ChartSpec

@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import ExitStack, contextmanager
 
-from kubectl_reconcile.engine.daemon.custom_resources import outside
-from kubectl_reconcile.engine.daemon.custom_resources.outside import MOST_OF_A_NAMESPACE, OutsidePasses
+from kubectl_reconcile.engine.daemon import cr_controller
+from kubectl_reconcile.engine.daemon.cr_controller import MOST_OF_A_NAMESPACE, OutsidePasses
 from tests.waiting import steadily_meanwhile
 
 
@@ -25,7 +25,7 @@ class Workers:
 
 
 async def test_a_pass_lends_its_worker_once_it_has_lasted_for_a_moment(monkeypatch):
-    monkeypatch.setattr(outside, "_MOMENT_S", 0.0)
+    monkeypatch.setattr(cr_controller, "_MOMENT_S", 0.0)
     workers = Workers()
     with OutsidePasses(workers.lend).begun("shop"):
         assert workers.now == 0
@@ -35,7 +35,7 @@ async def test_a_pass_lends_its_worker_once_it_has_lasted_for_a_moment(monkeypat
 
 
 async def test_a_pass_that_is_over_before_lends_nothing(monkeypatch):
-    monkeypatch.setattr(outside, "_MOMENT_S", 0.001)
+    monkeypatch.setattr(cr_controller, "_MOMENT_S", 0.001)
     workers = Workers()
     with OutsidePasses(workers.lend).begun("shop"):
         pass

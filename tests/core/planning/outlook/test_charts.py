@@ -4,7 +4,7 @@ import pytest
 
 from kubectl_reconcile.core.annotations import SOURCE
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.outlook.charts import moved_chart
+from kubectl_reconcile.core.planning.outlook.origins import moved_chart
 from kubectl_reconcile.core.planning.plan import Op
 from tests.core.planning.changes import a_change
 

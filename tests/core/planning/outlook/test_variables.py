@@ -4,7 +4,7 @@ import pytest
 
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
-from kubectl_reconcile.core.planning.outlook.variables import named, variables_of
+from kubectl_reconcile.core.planning.outlook.origins import named, variables_of
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from tests.core.planning.changes import a_change

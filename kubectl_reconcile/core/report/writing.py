@@ -1,14 +1,18 @@
-"""A report as Markdown: a heading for each part that has something to say, a table below it.
+"""How a report is written: as JSON, or as Markdown with a heading for each part that has something to say, and a table below it.
 
-What comes from objects is text here, never markup.
+One that is to fit somewhere loses the ends of its longest lists, and says how many lines each one lacks. What comes from objects is text here, never markup.
 
 Pure: a report in, text out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, takewhile
 from typing import Any, Final
+
+from kubectl_reconcile.core.report.contents import LEFT_OUT, short_by
 
 _HEADINGS: Final = {
     "held": "Waits for somebody",
@@ -69,3 +73,37 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _text(value: Any) -> str:
     plain = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return " ".join(plain.split()).translate(_ENTITIES)
+
+
+def json_of(report: Mapping[str, Any]) -> str:
+    """Return a report as JSON for people and programs."""
+    return json.dumps(report, indent=1)
+
+
+_WRITERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {"markdown": markdown_of, "json": json_of}
+
+
+def report_texts(report: Mapping[str, Any], formats: Collection[str], most_bytes: int) -> dict[str, str]:
+    """Return a report in these *formats* (``markdown``, ``json``), which have the same lines and are no longer than *most_bytes* together."""
+    most, found = most_bytes, _texts(report, formats)
+    while most and sum(len(text.encode()) for text in found.values()) > most_bytes:
+        most = most * 4 // 5
+        found = _texts(_cut(report, most), formats)
+    return found
+
+
+def _texts(report: Mapping[str, Any], formats: Iterable[str]) -> dict[str, str]:
+    return {name: _WRITERS[name](report) for name in formats}
+
+
+def _cut(report: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """Return a report of which no list is longer than so many bytes of JSON."""
+    lists = {name: value for name, value in report.items() if isinstance(value, list)}
+    kept = {name: _beginning(lines, most) for name, lines in lists.items()}
+    left = {name: len(lines) - len(kept[name]) for name, lines in lists.items()}
+    return {**report, **kept, LEFT_OUT: short_by(left, report.get(LEFT_OUT, {}))}
+
+
+def _beginning(lines: list[Any], most: int) -> list[Any]:
+    sizes = accumulate(len(json.dumps(line)) for line in lines)
+    return lines[: sum(1 for _ in takewhile(lambda size: size <= most, sizes))]

@@ -6,19 +6,26 @@ look at what isn't there.
 
 CRs from Git and CRs made by hand are treated alike. A fault of a module, or of one CR, ends as an
 event on that CR; it will be retried, later and later, and the others go on. So they do while a module waits for
-what is outside the cluster.
+what is outside the cluster: databases that don't answer, webhooks that take their time.
+Such a pass may last for minutes, and whoever owns the custom resource decides for how long. So it holds no worker: after a
+moment another one takes its place. And there are so many such passes of a namespace and no more: what they remember is bounded,
+and nobody keeps the others of a cluster waiting.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import time
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from operator import itemgetter
+from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.errors import ApiError, Conflict, NotFound
 from kubectl_reconcile.core.annotations import OBSERVED
@@ -42,7 +49,6 @@ from kubectl_reconcile.core.retry import PASS
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.writer import Signal
 from kubectl_reconcile.engine.daemon.context import DaemonContext
-from kubectl_reconcile.engine.daemon.custom_resources.outside import OutsidePasses
 from kubectl_reconcile.engine.sync.answers import Sight
 from kubectl_reconcile.engine.sync.cr_plan import plan_of
 from kubectl_reconcile.engine.sync.rounds import until_seen
@@ -50,8 +56,36 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.logs import event
 
 _CROWDED_S = 3.0
+MOST_OF_A_NAMESPACE: Final = 24
+"""So many passes of a namespace wait for what is outside at once."""
+_MOST: Final = 240
+_MOMENT_S: Final = 1.0
 
 log = logging.getLogger(__name__)
+
+
+class OutsidePasses(Struct):
+    """Counts the passes that wait for what is outside, by namespace; *lent* has another worker take the place of a pass for as long as it is open."""
+
+    lent: Callable[[], AbstractContextManager[object]]
+    _going_on: Counter[str] = field(default_factory=Counter)
+
+    def has_room(self, namespace: str) -> bool:
+        """Tell whether one more pass of *namespace* may begin."""
+        return self._going_on[namespace] < MOST_OF_A_NAMESPACE and self._going_on.total() < _MOST
+
+    @contextmanager
+    def begun(self, namespace: str) -> Iterator[None]:
+        """Count a pass of *namespace* while this is open, and lend its worker once it has lasted for a moment."""
+        self._going_on[namespace] += 1
+        with ExitStack() as stack:
+            timer = asyncio.get_running_loop().call_later(_MOMENT_S, lambda: stack.enter_context(self.lent()))
+            try:
+                yield
+            finally:
+                timer.cancel()
+                self._going_on[namespace] -= 1
+                self._going_on += Counter()  # forgets those that have none
 
 
 class CrController(Struct):

@@ -1,1 +1,0 @@
-"""What a preview asks of the cluster for the findings that it tells."""

@@ -1,1 +1,0 @@
-"""Passes over custom resources whose kinds have modules."""
