@@ -1,7 +1,7 @@
 """Spellings: the ways in which a text is written within another one, as servers and libraries quote what they complain of.
 
 Vocabulary: a *reading* of a text is what it says to somebody who undoes one kind of quoting, or several one after the other: escapes
-of Go, JSON, YAML, Python and git, doubled quotes, entities of HTML, percent signs of URLs, base64 wherever it begins, and bytes as
+of Go, JSON, YAML, Python and git, doubled quotes, entities of HTML, percent signs of URLs, base64 wherever it begins, base32, and bytes as
 numbers. Each of its characters knows from where in the text it comes. A reading is *folded*: blanks and what can't be printed are one space, since
 whoever quotes a text may fold its lines, and whoever shows it keeps control characters from a terminal.
 
@@ -128,11 +128,13 @@ class Sought(Struct, frozen=True):
 
 
 def _needles(value: str) -> Iterator[str]:
-    """Yield what is looked for of a value: all of it, its lines, and of a short one how base64 has it, of which a part may be hidden."""
+    """Yield what is looked for of a value: all of it, forwards and backwards, its lines, and of a short one how base64 has it, of which a part may be hidden."""
     whole = _plain(value)
     if not whole:
         return
     yield whole
+    if len(whole) > SHORT:
+        yield whole[::-1]
     if any("\udc80" <= char <= "\udcff" for char in whole):
         yield "".join("�" if "\udc80" <= char <= "\udcff" else char for char in whole)
     if len(whole) <= SHORT:
@@ -336,6 +338,21 @@ def _encoded(match: re.Match[str]) -> str | None:
     return _BREAK.join(["", *meant, ""])
 
 
+def _base32(match: re.Match[str]) -> str | None:
+    """Return what a run of base32 holds, read from its beginning."""
+    run = match[0].rstrip("=").upper()
+    whole = run[: len(run) - 1] if len(run) % 8 in {1, 3, 6} else run
+    try:
+        return _text(base64.b32decode(whole + "=" * (-len(whole) % 8)))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _parted(match: re.Match[str]) -> str:
+    """Return what bytes say that are written in hexadecimal, each by itself."""
+    return _text(bytes.fromhex(re.sub(r"[^0-9a-fA-F]", "", match[0])))
+
+
 def _numbers(match: re.Match[str]) -> str | None:
     """Return what bytes say that are written as numbers: as Go prints them, or in hexadecimal."""
     if match["hex"]:
@@ -366,5 +383,7 @@ _QUOTINGS: Final[tuple[tuple[str, re.Pattern[str], _Meaning, bool], ...]] = (
         _numbers,
         True,
     ),
+    ("", re.compile(r"\b[0-9a-fA-F]{2}(?:(?:\s+|[:-])[0-9a-fA-F]{2}\b){4,}"), _parted, True),
+    ("", re.compile(r"\b(?:[A-Z2-7]{8,}|[a-z2-7]{16,})={0,6}"), _base32, True),
 )
 """What each begins with, for a quick look, how it is found, what it means, and whether that may be no quoting at all."""

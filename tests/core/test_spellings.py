@@ -89,6 +89,11 @@ SPELLINGS = {
     "Go's bytes": lambda value: f"[{' '.join(map(str, value.encode()))}]",
     "Go's bytes as source": lambda value: f"[]byte{{{', '.join(f'0x{byte:x}' for byte in value.encode())}}}",
     "hexadecimal": lambda value: value.encode().hex(),
+    "hexadecimal with blanks": lambda value: value.encode().hex(" "),
+    "hexadecimal with colons": lambda value: value.encode().hex(":").upper(),
+    "base32": lambda value: base64.b32encode(value.encode()).decode(),
+    "base32, unpadded": lambda value: base64.b32encode(value.encode()).decode().rstrip("="),
+    "backwards": lambda value: " ".join(value.split())[::-1],
     "on one line": lambda value: " ".join(value.split()),
 }
 NESTED = {name: SPELLINGS[name] for name in ("as it is", "Go's %q", "Go's JSON", "JSON in ASCII", "Python", "base64")}
