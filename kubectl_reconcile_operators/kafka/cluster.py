@@ -56,7 +56,7 @@ from kubectl_reconcile_operators.kafka.rolling import outdated
 from kubectl_reconcile_operators.kafka.scaling import plan_of
 from kubectl_reconcile_operators.kafka.situation import BrokerVolume, KafkaState, state_of
 from kubectl_reconcile_operators.kafka.spec import CONTROLLERS, KafkaSpec, kafka_spec
-from kubectl_reconcile_operators.kafka.steps import ACTIONS, Aim, KafkaDo, KafkaStep
+from kubectl_reconcile_operators.kafka.steps import ACTIONS, Do, KafkaStep, Why
 from kubectl_reconcile_operators.kafka.topics import counted, deletions
 from kubectl_reconcile_operators.volumes import CLAIM, KEPT_CLAIMS, claims_at_the_end
 
@@ -125,12 +125,12 @@ class Kafka:
         plan = plan_of(spec, s, emptied_by(asked))
         carried = carried_of(spec, s, plan, asked, ctx)
         step = next_step(spec, s, KafkaPlans(plan, carried), templates, ctx)
-        is_left = step.do is KafkaDo.STOP
+        is_left = step.do is Do.STOP
         maps = rebalance_maps(spec, asked, carried, ctx)
         children = () if is_left else (*_children(spec, s, step, certified, ctx), *maps)
         refused = [*refused_versions(wanted, s, outdated(s, templates)), *refusals(wanted, spec, s, plan, ctx)]
         gone = () if spec.paused or not s.is_told else tuple(deletions(spec, s))
-        at_rest = step.do in {KafkaDo.NOTHING, KafkaDo.STOP} and not any(each.is_begun for each in carried)
+        at_rest = step.do in {Do.NOTHING, Do.STOP} and not any(each.is_begun for each in carried)
         return Outcome(
             children=children,
             untouched=untouched_in(children),
@@ -162,7 +162,7 @@ class Kafka:
 
 def _dropped(step: KafkaStep, ctx: Context) -> Iterator[str]:
     """Yield the volume claims that a step deletes, by their keys."""
-    for number in step.brokers if step.do is KafkaDo.DELETE_VOLUME else ():
+    for number in step.brokers if step.do is Do.DELETE_VOLUME else ():
         yield key_of(named("v1", CLAIM, claim_name(slot_of(ctx, number))))
 
 
@@ -189,13 +189,13 @@ def _children(
     yield disruption_budget(ctx, len(members(spec, s)))
     begins = {} if s.is_formed else dict.fromkeys(range(spec.controllers), s.cluster)
     volumes = {number: _noted(each, s) for number, each in s.volumes.items()}
-    made = step.brokers if step.do is KafkaDo.CREATE_PODS else ()
+    made = step.brokers if step.do is Do.CREATE_PODS else ()
     volumes |= {
         number: BrokerVolume(number, slot_of(ctx, number), begins=begins.get(number, "")) for number in made if number not in volumes
     }  # fmt: skip
     volumes |= {each.number: BrokerVolume(each.number, each.slot, begins=each.begins) for each in s.unclaimed}
     for number, volume in sorted(volumes.items()):
-        if step.do is KafkaDo.DELETE_VOLUME and number in step.brokers:
+        if step.do is Do.DELETE_VOLUME and number in step.brokers:
             continue
         yield (
             named("v1", "PersistentVolumeClaim", claim_name(volume.slot))
@@ -203,7 +203,7 @@ def _children(
             else claim(spec.storage, ctx, volume)
         )
     for number, pod in sorted(s.pods.items()):
-        if step.do is KafkaDo.DELETE_POD and number in step.brokers:
+        if step.do is Do.DELETE_POD and number in step.brokers:
             continue
         is_at_rest = not pod.is_going and not pod.has_ended
         served = pod.prepared_at or "-" if s.is_told and s.is_up(number) else ""
@@ -232,7 +232,7 @@ def _status(cr: Manifest, spec: KafkaSpec, s: KafkaState, step: KafkaStep, ctx: 
     phase = _phase(s, step)
     status: dict[str, Any] = {
         "phase": phase,
-        "reason": step.text if step.do is KafkaDo.STOP else "",
+        "reason": step.text if step.do is Do.STOP else "",
         "brokers": [_line(number, s, ctx) for number in sorted({*members(spec, s), *s.registered})],
         "readyBrokers": sum(s.is_up(number) for number in members(spec, s)),
         "version": spec.version if s.is_told else s.before.version,
@@ -282,12 +282,12 @@ def _line(number: int, s: KafkaState, ctx: Context) -> dict[str, Any]:
 
 
 def _phase(s: KafkaState, step: KafkaStep) -> str:
-    if step.do is KafkaDo.STOP and step.reason != "Paused":
+    if step.do is Do.STOP and step.reason != "Paused":
         return "Failed"
     if not s.is_formed and not s.is_told:
         return "Creating"
-    if step.aim in {Aim.SCALING, Aim.ROLLING} and step.do is not KafkaDo.NOTHING:
-        return step.aim.value
+    if step.why in {Why.SCALING, Why.ROLLING} and step.do is not Do.NOTHING:
+        return step.why.value
     return "Running" if s.is_told and not s.offline else "Recovering"
 
 
@@ -302,26 +302,26 @@ def _conditions(
         yield Condition(
             "Available", "False", step.reason or "NoController", step.text or "no broker says how the cluster is"
         )
-    if (step.do is KafkaDo.NOTHING or step.reason == RENEWING) and not refused and not gone:
+    if (step.do is Do.NOTHING or step.reason == RENEWING) and not refused and not gone:
         yield Condition("Ready", "True", "AsSpecified", f"{counted(spec.brokers, 'broker')} as specified")
     else:
         reason, text = refused[0] if refused else ("AwaitsApproval", gone[0].text if gone else "")
         yield Condition(
             "Ready",
             "False",
-            step.reason or (reason if step.do is KafkaDo.NOTHING else step.aim.value),
+            step.reason or (reason if step.do is Do.NOTHING else step.why.value),
             step.text or text,
         )
-    at_it = step.do not in {KafkaDo.NOTHING, KafkaDo.STOP}
-    yield Condition("Progressing", "True" if at_it else "False", step.aim.value, step.text if at_it else "")
-    is_rolling = at_it and step.aim is Aim.ROLLING
+    at_it = step.do not in {Do.NOTHING, Do.STOP}
+    yield Condition("Progressing", "True" if at_it else "False", step.why.value, step.text if at_it else "")
+    is_rolling = at_it and step.why is Why.ROLLING
     yield Condition(
         "Rolling",
         "True" if is_rolling else "False",
         "Restarting" if is_rolling else "AsSpecified",
         step.text if is_rolling else "",
     )
-    is_moving = bool(s.in_flight) or step.do is KafkaDo.MOVE
+    is_moving = bool(s.in_flight) or step.do is Do.MOVE
     yield Condition(
         "Rebalancing",
         "True" if is_moving else "False",
@@ -332,7 +332,7 @@ def _conditions(
 
 
 def _degraded(s: KafkaState, step: KafkaStep, refused: list[tuple[str, str]]) -> Iterator[Condition]:
-    if step.do is KafkaDo.STOP and step.reason != "Paused":
+    if step.do is Do.STOP and step.reason != "Paused":
         yield Condition("Degraded", "True", step.reason, step.text)
     elif step.do in ACTIONS and (said := s.failed.get(step.key)):
         yield Condition("Degraded", "True", "Refused", f"{step.text}: {said.removeprefix(f'{step.key}: ')}")

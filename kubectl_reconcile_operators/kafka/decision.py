@@ -49,7 +49,7 @@ from kubectl_reconcile_operators.kafka.scaling import (
 )
 from kubectl_reconcile_operators.kafka.situation import BrokerPod, KafkaState
 from kubectl_reconcile_operators.kafka.spec import DYNAMIC, KafkaSpec
-from kubectl_reconcile_operators.kafka.steps import ACTIONS, SETTLED, Aim, KafkaDo, KafkaStep, stop, wait
+from kubectl_reconcile_operators.kafka.steps import ACTIONS, SETTLED, Do, KafkaStep, Why, stop, wait
 from kubectl_reconcile_operators.kafka.topics import is_same, refused_topics, settings_text, topic_steps
 from kubectl_reconcile_operators.volumes import shrink_refused
 
@@ -67,7 +67,7 @@ def next_step(
 ) -> KafkaStep:
     """Return the one step to take now; *plans* are what is to move, *templates* are the digests that pods are to have, by number."""
     if spec.paused:
-        return KafkaStep(KafkaDo.STOP, Aim.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
+        return KafkaStep(Do.STOP, Why.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
     refused: KafkaStep | None = None
     for step in _due(spec, s, plans, templates, ctx):
         if step.do not in ACTIONS or step.key not in s.failed:
@@ -144,7 +144,7 @@ def _missing(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep
         return
     names = ", ".join(slot_of(ctx, number) for number in missing)
     if not s.is_formed and not s.pods and not s.volumes:
-        yield KafkaStep(KafkaDo.CREATE_PODS, Aim.CREATING, f"create {names}, the first brokers", brokers=missing)
+        yield KafkaStep(Do.CREATE_PODS, Why.CREATING, f"create {names}, the first brokers", brokers=missing)
     old = [number for number in missing if number in s.volumes]
     new = [number for number in missing if number not in s.volumes]
     words = [
@@ -152,7 +152,7 @@ def _missing(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep
         for some, how in ((old, "on what they have"), (new, "with new volumes"))
         if some
     ]
-    yield KafkaStep(KafkaDo.CREATE_PODS, _aim(s), f"create {' and '.join(words)}", brokers=missing)
+    yield KafkaStep(Do.CREATE_PODS, _why(s), f"create {' and '.join(words)}", brokers=missing)
 
 
 def _has_going_volume(number: int, s: KafkaState) -> bool:
@@ -161,7 +161,7 @@ def _has_going_volume(number: int, s: KafkaState) -> bool:
 
 
 def _volume_awaited(number: int, s: KafkaState) -> KafkaStep:
-    return wait(f"the volume claim of {s.volumes[number].slot} is terminating", "VolumeTerminating", _aim(s))
+    return wait(f"the volume claim of {s.volumes[number].slot} is terminating", "VolumeTerminating", _why(s))
 
 
 def _ended(s: KafkaState, templates: Mapping[int, str]) -> Iterator[KafkaStep]:
@@ -204,7 +204,7 @@ def _was_ready(pod: BrokerPod) -> bool:
 
 
 def _deleted(pod: BrokerPod, text: str, s: KafkaState) -> KafkaStep:
-    return KafkaStep(KafkaDo.DELETE_POD, _aim(s), text, pod.slot, brokers=(pod.number,))
+    return KafkaStep(Do.DELETE_POD, _why(s), text, pod.slot, brokers=(pod.number,))
 
 
 def _awaited(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
@@ -213,14 +213,14 @@ def _awaited(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep
         if pod is None and _has_going_volume(number, s):
             yield _volume_awaited(number, s)
         if pod is not None and pod.is_going:
-            yield wait(f"pod {pod.slot} is terminating", "PodTerminating", _aim(s))
+            yield wait(f"pod {pod.slot} is terminating", "PodTerminating", _why(s))
         if not s.is_up(number):
             fault = (pod.fault or pod.silence or s.error) if pod else ""
             reason = "BrokerAway" if s.is_formed else "Starting"
-            yield wait(f"{slot_of(ctx, number)} doesn't take part yet{f': {fault}' if fault else ''}", reason, _aim(s))
+            yield wait(f"{slot_of(ctx, number)} doesn't take part yet{f': {fault}' if fault else ''}", reason, _why(s))
     if not s.is_told:
         yield wait(
-            f"the brokers don't say how the cluster is yet{f': {s.error}' if s.error else ''}", "NoController", _aim(s)
+            f"the brokers don't say how the cluster is yet{f': {s.error}' if s.error else ''}", "NoController", _why(s)
         )
 
 
@@ -238,14 +238,14 @@ def _settings(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
     dropped = sorted(name for name in s.config if name in DYNAMIC and name not in spec.dynamic)
     if changed or dropped:
         yield KafkaStep(
-            KafkaDo.SET_CONFIG,
-            Aim.CHANGING,
+            Do.SET_CONFIG,
+            Why.CHANGING,
             f"set of all brokers, without a restart: {settings_text(changed, dropped)}",
             parameters={"set": changed, "reset": dropped},
             holds={"config": dict(s.config)},
         )
 
 
-def _aim(s: KafkaState) -> Aim:
+def _why(s: KafkaState) -> Why:
     """Return what a step is for that brings something up."""
-    return Aim.RECOVERING if s.is_formed else Aim.CREATING
+    return Why.RECOVERING if s.is_formed else Why.CREATING

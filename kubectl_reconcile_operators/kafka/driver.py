@@ -43,7 +43,7 @@ from kubectl_reconcile_operators.kafka.answers import (
 from kubectl_reconcile_operators.kafka.names import INTERNAL_PORT, fact_key
 from kubectl_reconcile_operators.kafka.session import KafkaRefusedError, KafkaSession, check, load, malformed
 from kubectl_reconcile_operators.kafka.spec import KafkaSpec, kafka_spec
-from kubectl_reconcile_operators.kafka.steps import ON_OWN_SECRETS, KafkaDo
+from kubectl_reconcile_operators.kafka.steps import ON_OWN_SECRETS, Do
 from kubectl_reconcile_operators.kafka.telling import (
     DOING,
     OF_BROKER,
@@ -234,22 +234,22 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
 
 
 async def _act(action: Action, io: BrokerIo) -> None:
-    if action.verb in {*ON_OWN_SECRETS, KafkaDo.MAKE_SECRET}:
+    if action.verb in {*ON_OWN_SECRETS, Do.MAKE_SECRET}:
         await act_on_secret(action, io)
         return
-    if action.verb == KafkaDo.RELOAD:
+    if action.verb == Do.RELOAD:
         await _reload(io, action.parameters)
         return
-    if action.verb in {KafkaDo.SET_USER, KafkaDo.LOCK_USER}:
+    if action.verb in {Do.SET_USER, Do.LOCK_USER}:
         action = action.with_parameters(await password_of(action.parameters, io))
-    if action.verb in {KafkaDo.MOVE, KafkaDo.THROTTLE}:  # the throttle first: whoever dies in between has moved nothing
+    if action.verb in {Do.MOVE, Do.THROTTLE}:  # the throttle first: whoever dies in between has moved nothing
         rates = {key: str(action.parameters["throttle"]) for key in THROTTLES}
         await _throttle(io, action.parameters, {"set": rates, "reset": ()})
-    if action.verb == KafkaDo.MOVE:
+    if action.verb == Do.MOVE:
         await _submitted(action, io)
-    elif action.verb != KafkaDo.THROTTLE:
-        await _through_any(DOING[KafkaDo(action.verb)], action, io)
-    if action.verb == KafkaDo.UNTHROTTLE:  # what says that there is a throttle goes last
+    elif action.verb != Do.THROTTLE:
+        await _through_any(DOING[Do(action.verb)], action, io)
+    if action.verb == Do.UNTHROTTLE:  # what says that there is a throttle goes last
         await _throttle(io, action.parameters, {"set": {}, "reset": THROTTLES})
 
 

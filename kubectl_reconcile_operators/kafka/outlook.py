@@ -17,7 +17,7 @@ from kubectl_reconcile_operators.kafka.answers import replicas_held
 from kubectl_reconcile_operators.kafka.names import fact_key
 from kubectl_reconcile_operators.kafka.situation import BrokerPod, KafkaState, state_of
 from kubectl_reconcile_operators.kafka.spec import LEVELS, KafkaSpec
-from kubectl_reconcile_operators.kafka.steps import ON_ACCESS, KafkaDo
+from kubectl_reconcile_operators.kafka.steps import ON_ACCESS, Do
 
 _ROOM = 1 << 60
 """What a broker's disk takes that hasn't said so yet."""
@@ -38,24 +38,24 @@ def _after(facts: Facts, verb: str, given: Mapping[str, Any]) -> Facts:
     topics, brokers = map_at(facts, "topics"), map_at(facts, "brokers")
     changed: Facts = {}
     match verb:
-        case KafkaDo.MOVE:
+        case Do.MOVE:
             changed = _moved(facts, given)
-        case KafkaDo.CANCEL:
+        case Do.CANCEL:
             changed = {"moves": {}}
-        case KafkaDo.THROTTLE:
+        case Do.THROTTLE:
             changed = {"brokers": {**brokers, **_throttled(brokers, given)}}
-        case KafkaDo.UNTHROTTLE:
+        case Do.UNTHROTTLE:
             changed = {
                 "brokers": {number: {**each, "throttled": {}} for number, each in brokers.items()},
                 "topics": {name: {**each, "throttled": False} for name, each in topics.items()},
             }
-        case KafkaDo.UNREGISTER:
+        case Do.UNREGISTER:
             changed = {"brokers": {number: each for number, each in brokers.items() if number != str(given["broker"])}}
-        case KafkaDo.REMOVE_VOTER | KafkaDo.ADD_VOTER | KafkaDo.RAISE_LEVEL:
+        case Do.REMOVE_VOTER | Do.ADD_VOTER | Do.RAISE_LEVEL:
             changed = {"cluster": _cluster(map_at(facts, "cluster"), verb, given)}
-        case KafkaDo.ELECT:
+        case Do.ELECT:
             changed = {"topics": {name: _led(each) for name, each in topics.items()}}
-        case KafkaDo.SET_CONFIG:
+        case Do.SET_CONFIG:
             changed = {"config": _set(map_at(facts, "config"), given)}
     return changed
 
@@ -64,14 +64,14 @@ def _let_in(facts: Facts, action: Action) -> Facts:
     """Return what of the facts changes with who gets to the brokers."""
     given, users = action.parameters, facts.get("users") or ()
     match action.verb:
-        case KafkaDo.MAKE_SECRET:
+        case Do.MAKE_SECRET:
             made = {"state": SECRET_OK, "version": "new"}
             return {"secrets": {**map_at(facts, "secrets"), str(given["secret"]): made}}
-        case KafkaDo.SET_USER:
+        case Do.SET_USER:
             return {"users": sorted({*users, str(given["user"])})}
-        case KafkaDo.LOCK_USER:
+        case Do.LOCK_USER:
             return {}
-        case KafkaDo.RELOAD:
+        case Do.RELOAD:
             pods = map_at(facts, "pods")
             name = next(name for name in pods if name.endswith(f"-{given['broker']}"))
             return {"pods": {**pods, name: {**map_at(pods, name), "shown": {}}}}
@@ -81,11 +81,11 @@ def _let_in(facts: Facts, action: Action) -> Facts:
 
 def _cluster(cluster: Mapping[str, Any], verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cluster once a controller votes no more, or again, or its metadata has a newer version."""
-    if verb == KafkaDo.RAISE_LEVEL:
+    if verb == Do.RAISE_LEVEL:
         return {**cluster, "level": given["level"]}
     id_ = str(given["voter"])
     voters, observers = dict(map_at(cluster, "voters")), dict(map_at(cluster, "observers"))
-    if verb == KafkaDo.REMOVE_VOTER:
+    if verb == Do.REMOVE_VOTER:
         voters.pop(id_, None)
     else:
         voters[id_] = given["directory"]
@@ -109,7 +109,7 @@ def _with_topic(facts: Facts, action: Action) -> dict[str, Any]:
     known = map_at(topics, key)
     before = map_at(known, "partitions")
     match action.verb:
-        case KafkaDo.MAKE_TOPIC:
+        case Do.MAKE_TOPIC:
             partitions = _spread(facts, range(given["partitions"]), given["replicas"])
             topics[key] = {
                 "id": "new",
@@ -118,13 +118,13 @@ def _with_topic(facts: Facts, action: Action) -> dict[str, Any]:
                 "config": dict(given["set"]),
                 "partitions": partitions,
             }
-        case KafkaDo.GROW_TOPIC:
+        case Do.GROW_TOPIC:
             replicas = max((len(each["replicas"]) for each in before.values()), default=1)
             more = _spread(facts, range(len(before), given["partitions"]), replicas)
             topics[key] = {**known, "partitions": {**before, **more}}
-        case KafkaDo.SET_TOPIC:
+        case Do.SET_TOPIC:
             topics[key] = {**known, "config": _set(map_at(known, "config"), given)}
-        case KafkaDo.DELETE_TOPIC:
+        case Do.DELETE_TOPIC:
             del topics[key]
     return topics
 

@@ -14,7 +14,7 @@ from kubectl_reconcile_operators.kafka.partitions.assignment import Key, listing
 from kubectl_reconcile_operators.kafka.partitions.batches import elections
 from kubectl_reconcile_operators.kafka.partitions.restarts import BrokerStop, restart_order, stop_of
 from kubectl_reconcile_operators.kafka.situation import KafkaState
-from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep, wait
+from kubectl_reconcile_operators.kafka.steps import Do, KafkaStep, Why, wait
 from kubectl_reconcile_operators.kafka.topics import counted
 
 
@@ -37,11 +37,11 @@ def roll_steps(s: KafkaState, templates: Mapping[int, str], ctx: Context) -> Ite
     )
     slot = slot_of(ctx, found.broker)
     if found.waits:
-        yield wait(f"{slot} restarts later: {'; '.join(found.waits)}", "RestartWaits", Aim.ROLLING)
+        yield wait(f"{slot} restarts later: {'; '.join(found.waits)}", "RestartWaits", Why.ROLLING)
     if not found.is_allowed(approved=_decision(found, templates, ctx) in s.done):
         yield _asked(found, slot, templates, s)
     text = f"restart {slot} for what the spec says of brokers, {counted(len(left), 'broker')} to go{_told(found)}"
-    yield KafkaStep(KafkaDo.DELETE_POD, Aim.ROLLING, text, slot, brokers=(found.broker,))
+    yield KafkaStep(Do.DELETE_POD, Why.ROLLING, text, slot, brokers=(found.broker,))
 
 
 def _stop(broker: int, s: KafkaState, moving: Collection[Key]) -> BrokerStop:
@@ -69,7 +69,7 @@ def _others_first(broker: int, s: KafkaState) -> Iterator[str]:
 
 def _decision(found: BrokerStop, templates: Mapping[int, str], ctx: Context) -> str:
     """Return the key of the decision that a broker may restart though partitions are away meanwhile."""
-    return f"{KafkaDo.ALLOW_RESTART.value}-{_occasion(found, slot_of(ctx, found.broker), templates)}"
+    return f"{Do.ALLOW_RESTART.value}-{_occasion(found, slot_of(ctx, found.broker), templates)}"
 
 
 def _occasion(found: BrokerStop, slot: str, templates: Mapping[int, str]) -> str:
@@ -79,8 +79,8 @@ def _occasion(found: BrokerStop, slot: str, templates: Mapping[int, str]) -> str
 def _asked(found: BrokerStop, slot: str, templates: Mapping[int, str], s: KafkaState) -> KafkaStep:
     text = f"restart {slot}, though {counted(len(found.single), 'partition')} with a single replica will be away meanwhile: {listing(found.single)}"
     return KafkaStep(
-        KafkaDo.ALLOW_RESTART,
-        Aim.ROLLING,
+        Do.ALLOW_RESTART,
+        Why.ROLLING,
         text,
         _occasion(found, slot, templates),
         "RestartAwaitsApproval",
@@ -105,4 +105,4 @@ def led_steps(s: KafkaState) -> Iterator[KafkaStep]:
         for key in keys:
             topics.setdefault(key.topic, []).append(key.number)
         text = f"have {counted(len(keys), 'partition')} led by the brokers that they prefer: {listing(keys)}"
-        yield KafkaStep(KafkaDo.ELECT, Aim.CHANGING, text, parameters={"topics": topics})
+        yield KafkaStep(Do.ELECT, Why.CHANGING, text, parameters={"topics": topics})

@@ -22,7 +22,7 @@ from kubectl_reconcile_operators.kafka.partitions.replicas import Resized, with_
 from kubectl_reconcile_operators.kafka.partitions.wish import ALL_GOALS, MoveMode, Wish
 from kubectl_reconcile_operators.kafka.situation import KafkaState
 from kubectl_reconcile_operators.kafka.spec import KafkaSpec
-from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep, wait
+from kubectl_reconcile_operators.kafka.steps import Do, KafkaStep, Why, wait
 from kubectl_reconcile_operators.kafka.topics import counted, size_text
 from kubectl_reconcile_operators.volumes import SurplusEnd, end_of_surplus, surplus_occasion, surplus_told
 
@@ -116,7 +116,7 @@ def move_steps(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> Iterator[Kafka
     if s.in_flight:
         yield from _throttled(spec, s)
         names = listing(sorted(each.key for each in s.in_flight))
-        yield wait(f"{counted(len(s.in_flight), 'partition')} moving: {names}", "PartitionsMoving", Aim.SCALING)
+        yield wait(f"{counted(len(s.in_flight), 'partition')} moving: {names}", "PartitionsMoving", Why.SCALING)
     if move and move.key not in s.failed:
         return
     if throttled := sorted(number for number, each in s.registered.items() if each.get("throttled")):
@@ -125,15 +125,15 @@ def move_steps(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> Iterator[Kafka
 
 def is_agreed(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> bool:
     """Tell whether moves may begin: nobody has to approve them, or somebody has."""
-    return spec.rebalance.mode == "Auto" or f"{KafkaDo.ALLOW_MOVES.value}-{plan.occasion}" in s.done
+    return spec.rebalance.mode == "Auto" or f"{Do.ALLOW_MOVES.value}-{plan.occasion}" in s.done
 
 
 def asked_steps(spec: KafkaSpec, s: KafkaState, plan: MovePlan) -> Iterator[KafkaStep]:
     """Yield the proposal that waits for somebody."""
     if plan.proposal.moves and not is_agreed(spec, s, plan):
         yield KafkaStep(
-            KafkaDo.ALLOW_MOVES,
-            Aim.SCALING,
+            Do.ALLOW_MOVES,
+            Why.SCALING,
             f"move {_totals(spec, plan.proposal)}",
             plan.occasion,
             "MovesAwaitApproval",
@@ -163,7 +163,7 @@ def _off_target(plan: MovePlan, s: KafkaState) -> list[Key]:
 def cancelled(keys: list[Key], s: KafkaState, text: str) -> KafkaStep:
     """Return the step that takes back reassignments in flight."""
     given = {"moves": [{"topic": key.topic, "partition": key.number} for key in keys]}
-    return KafkaStep(KafkaDo.CANCEL, Aim.SCALING, text, parameters=given, holds=_in_flight(keys, s))
+    return KafkaStep(Do.CANCEL, Why.SCALING, text, parameters=given, holds=_in_flight(keys, s))
 
 
 def _in_flight(keys: list[Key], s: KafkaState) -> dict[str, object]:
@@ -187,7 +187,7 @@ def moved(spec: KafkaSpec, s: KafkaState, plan: MovePlan, batch: Batch) -> Kafka
         "brokers": sorted(number for number in s.registered if s.is_up(number)),
     }
     about = hashlib.sha256(repr(sorted(batch.submit.items())).encode()).hexdigest()[:8]
-    return KafkaStep(KafkaDo.MOVE, Aim.SCALING, text, about, parameters=given, holds=holds)
+    return KafkaStep(Do.MOVE, Why.SCALING, text, about, parameters=given, holds=holds)
 
 
 def _ids(brokers: tuple[int, ...]) -> str:
@@ -221,14 +221,14 @@ def _throttled(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
         text = f"have partitions move at {wanted} bytes per second at most, as the spec says now"
         given = {"throttle": spec.rebalance.throttle_bytes_per_second, "brokers": sorted(other)}
         holds = {f"brokers.{number}.throttled": dict(rates) for number, rates in other.items()}
-        yield KafkaStep(KafkaDo.THROTTLE, Aim.SCALING, text, wanted, parameters=given, holds=holds)
+        yield KafkaStep(Do.THROTTLE, Why.SCALING, text, wanted, parameters=given, holds=holds)
 
 
 def _unthrottled(brokers: list[int], s: KafkaState) -> KafkaStep:
     topics = sorted(topic for topic, known in s.topics.items() if known.get("throttled"))
     text = "remove the throttle, since nothing moves any more"
     given = {"brokers": brokers, "topics": topics}
-    return KafkaStep(KafkaDo.UNTHROTTLE, Aim.SCALING, text, parameters=given, holds={"moves": {}})
+    return KafkaStep(Do.UNTHROTTLE, Why.SCALING, text, parameters=given, holds={"moves": {}})
 
 
 # --- brokers that leave ---------------------------------------------------------------------------
@@ -244,15 +244,15 @@ def leave_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaS
             continue
         pod = s.pods.get(number)
         if pod is not None and pod.is_going:
-            yield wait(f"pod {slot} is terminating", "PodTerminating", Aim.SCALING)
+            yield wait(f"pod {slot} is terminating", "PodTerminating", Why.SCALING)
         if pod is not None:
             text = f"delete {slot}, which holds no partitions any more, for {counted(spec.brokers, 'broker')}"
-            yield KafkaStep(KafkaDo.DELETE_POD, Aim.SCALING, text, slot, brokers=(number,))
+            yield KafkaStep(Do.DELETE_POD, Why.SCALING, text, slot, brokers=(number,))
         if known and known.get("fenced") is False:
-            yield wait(f"the cluster still counts on {slot}, which has ended", "BrokerUnfenced", Aim.SCALING)
+            yield wait(f"the cluster still counts on {slot}, which has ended", "BrokerUnfenced", Why.SCALING)
         text = f"have the cluster forget {slot}"
         holds = {f"brokers.{number}.fenced": True, f"brokers.{number}.holds": 0}
-        yield KafkaStep(KafkaDo.UNREGISTER, Aim.SCALING, text, slot, parameters={"broker": number}, holds=holds)
+        yield KafkaStep(Do.UNREGISTER, Why.SCALING, text, slot, parameters={"broker": number}, holds=holds)
 
 
 def surplus_steps(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
@@ -266,8 +266,8 @@ def surplus_steps(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
         match end_of_surplus(spec.deletion_policy, volume.slot, volume.uid, s.done):
             case SurplusEnd.ASKED:
                 about = surplus_occasion(volume.slot, volume.uid)
-                yield KafkaStep(KafkaDo.END_VOLUME, Aim.SCALING, text, about, "AwaitsApproval", needs_approval=True)
+                yield KafkaStep(Do.END_VOLUME, Why.SCALING, text, about, "AwaitsApproval", needs_approval=True)
             case SurplusEnd.GONE:
-                yield KafkaStep(KafkaDo.DELETE_VOLUME, Aim.SCALING, text, volume.slot, brokers=(number,))
+                yield KafkaStep(Do.DELETE_VOLUME, Why.SCALING, text, volume.slot, brokers=(number,))
             case SurplusEnd.KEPT:
                 pass

@@ -14,7 +14,7 @@ from kubectl_reconcile_operators.certificates.decision import CertificateDo
 from kubectl_reconcile_operators.volumes import END_VOLUME
 
 
-class KafkaDo(StrEnum):
+class Do(StrEnum):
     """What a step does."""
 
     NOTHING = "nothing"
@@ -72,21 +72,21 @@ class KafkaDo(StrEnum):
     """Have a broker read the certificates of its listeners again."""
 
 
-ON_OWN_SECRETS = frozenset(KafkaDo(each.value) for each in CertificateDo)
+ON_OWN_SECRETS = frozenset(Do(each.value) for each in CertificateDo)
 """Steps on the Kafka's own certificates."""
-ON_ACCESS = ON_OWN_SECRETS | {KafkaDo.MAKE_SECRET, KafkaDo.SET_USER, KafkaDo.LOCK_USER, KafkaDo.RELOAD}
+ON_ACCESS = ON_OWN_SECRETS | {Do.MAKE_SECRET, Do.SET_USER, Do.LOCK_USER, Do.RELOAD}
 """Steps on who gets to brokers."""
 ACTIONS = ON_ACCESS | frozenset(
     {
-        KafkaDo.SET_CONFIG, KafkaDo.MAKE_TOPIC, KafkaDo.GROW_TOPIC, KafkaDo.SET_TOPIC, KafkaDo.DELETE_TOPIC,
-        KafkaDo.ALLOW_RESTART, KafkaDo.ELECT, KafkaDo.ALLOW_MOVES, KafkaDo.MOVE, KafkaDo.CANCEL, KafkaDo.THROTTLE, KafkaDo.UNTHROTTLE, KafkaDo.UNREGISTER,
-        KafkaDo.RAISE_LEVEL, KafkaDo.REMOVE_VOTER, KafkaDo.ADD_VOTER, KafkaDo.END_VOLUME,
+        Do.SET_CONFIG, Do.MAKE_TOPIC, Do.GROW_TOPIC, Do.SET_TOPIC, Do.DELETE_TOPIC,
+        Do.ALLOW_RESTART, Do.ELECT, Do.ALLOW_MOVES, Do.MOVE, Do.CANCEL, Do.THROTTLE, Do.UNTHROTTLE, Do.UNREGISTER,
+        Do.RAISE_LEVEL, Do.REMOVE_VOTER, Do.ADD_VOTER, Do.END_VOLUME,
     }
 )  # fmt: skip
 """Steps that aren't a matter of children."""
 
 
-class Aim(StrEnum):
+class Why(StrEnum):
     """What a step is for."""
 
     CREATING = "Creating"
@@ -104,8 +104,8 @@ class KafkaStep:
     *brokers* are those that it begins or ends; *parameters* are for the driver; *holds* is what must still be observed when it runs.
     """
 
-    do: KafkaDo
-    aim: Aim
+    do: Do
+    why: Why
     text: str
     about: str = ""
     reason: str = ""
@@ -120,14 +120,14 @@ class KafkaStep:
         return f"{self.do.value}-{self.about}" if self.about else self.do.value
 
 
-SETTLED = KafkaStep(KafkaDo.NOTHING, Aim.SETTLED, "")
+SETTLED = KafkaStep(Do.NOTHING, Why.SETTLED, "")
 
 
 def stop(text: str, reason: str) -> KafkaStep:
     """Leave it to a person."""
-    return KafkaStep(KafkaDo.STOP, Aim.RECOVERING, text, reason=reason)
+    return KafkaStep(Do.STOP, Why.RECOVERING, text, reason=reason)
 
 
-def wait(text: str, reason: str, aim: Aim) -> KafkaStep:
+def wait(text: str, reason: str, why: Why) -> KafkaStep:
     """Wait until something has come to its end."""
-    return KafkaStep(KafkaDo.WAIT, aim, text, reason=reason)
+    return KafkaStep(Do.WAIT, why, text, reason=reason)

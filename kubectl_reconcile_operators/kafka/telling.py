@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from kubectl_reconcile_operators.kafka.access.driver import set_user
 from kubectl_reconcile_operators.kafka.session import KafkaRefusedError, KafkaSession, check
-from kubectl_reconcile_operators.kafka.steps import KafkaDo
+from kubectl_reconcile_operators.kafka.steps import Do
 
 Doing: TypeAlias = Callable[[KafkaSession, Mapping[str, Any]], Awaitable[None]]
 """What is told to a broker, of an action's parameters."""
@@ -164,22 +164,22 @@ async def alter(
         check("IncrementalAlterConfigs", each.error_code, each.error_message, fine=fine)
 
 
-DOING: Mapping[KafkaDo, Doing] = {
-    KafkaDo.MAKE_TOPIC: _make_topic,
-    KafkaDo.GROW_TOPIC: _grow_topic,
-    KafkaDo.SET_TOPIC: _set_topic,
-    KafkaDo.DELETE_TOPIC: _delete_topic,
-    KafkaDo.SET_CONFIG: _set_config,
-    KafkaDo.ALLOW_RESTART: _decided,
-    KafkaDo.REMOVE_VOTER: _remove_voter,
-    KafkaDo.ADD_VOTER: _add_voter,
-    KafkaDo.RAISE_LEVEL: _raise_level,
-    KafkaDo.ELECT: _elect,
-    KafkaDo.ALLOW_MOVES: _decided,
-    KafkaDo.END_VOLUME: _decided,
-    KafkaDo.CANCEL: _cancel,
-    KafkaDo.UNTHROTTLE: _unthrottle,
-    KafkaDo.UNREGISTER: _unregister,
-    KafkaDo.SET_USER: set_user,
-    KafkaDo.LOCK_USER: set_user,
+DOING: Mapping[Do, Doing] = {
+    Do.MAKE_TOPIC: _make_topic,
+    Do.GROW_TOPIC: _grow_topic,
+    Do.SET_TOPIC: _set_topic,
+    Do.DELETE_TOPIC: _delete_topic,
+    Do.SET_CONFIG: _set_config,
+    Do.ALLOW_RESTART: _decided,
+    Do.REMOVE_VOTER: _remove_voter,
+    Do.ADD_VOTER: _add_voter,
+    Do.RAISE_LEVEL: _raise_level,
+    Do.ELECT: _elect,
+    Do.ALLOW_MOVES: _decided,
+    Do.END_VOLUME: _decided,
+    Do.CANCEL: _cancel,
+    Do.UNTHROTTLE: _unthrottle,
+    Do.UNREGISTER: _unregister,
+    Do.SET_USER: set_user,
+    Do.LOCK_USER: set_user,
 }

@@ -14,7 +14,7 @@ from kubectl_reconcile.module_api import map_at
 from kubectl_reconcile_operators.kafka.names import fact_key
 from kubectl_reconcile_operators.kafka.situation import KafkaState
 from kubectl_reconcile_operators.kafka.spec import OWNED_TOPIC_CONFIG, KafkaSpec, TopicWish
-from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep
+from kubectl_reconcile_operators.kafka.steps import Do, KafkaStep, Why
 
 _NAME_MAX = 30
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?")
@@ -40,8 +40,8 @@ def deletions(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
             continue
         size = sum(each["bytes"] for each in map_at(known, "partitions").values())
         yield KafkaStep(
-            KafkaDo.DELETE_TOPIC,
-            Aim.CHANGING,
+            Do.DELETE_TOPIC,
+            Why.CHANGING,
             f"delete topic {name} with all its records{f', {size_text(size)}' if size else ''}: the spec doesn't name it any more",
             f"{label_of(name)}-{hashlib.sha256(str(known['id']).encode()).hexdigest()[:6]}",
             parameters={"topic": name},
@@ -66,8 +66,8 @@ def _made(spec: KafkaSpec, wish: TopicWish) -> KafkaStep:
     text = f"create topic {wish.name} with {counted(wish.partitions, 'partition')}, {counted(replicas, 'replica')} each"
     given = {"topic": wish.name, "partitions": wish.partitions, "replicas": replicas, "set": dict(wish.config)}
     return KafkaStep(
-        KafkaDo.MAKE_TOPIC,
-        Aim.CHANGING,
+        Do.MAKE_TOPIC,
+        Why.CHANGING,
         text,
         label_of(wish.name),
         parameters=given,
@@ -81,8 +81,8 @@ def _grown(wish: TopicWish, s: KafkaState) -> Iterator[KafkaStep]:
         text = f"grow topic {wish.name} from {before} to {counted(wish.partitions, 'partition')}; records with a key may go to another one from then on"
         given = {"topic": wish.name, "partitions": wish.partitions}
         yield KafkaStep(
-            KafkaDo.GROW_TOPIC,
-            Aim.CHANGING,
+            Do.GROW_TOPIC,
+            Why.CHANGING,
             text,
             label_of(wish.name),
             parameters=given,
@@ -100,8 +100,8 @@ def _configured(wish: TopicWish, known: Mapping[str, Any]) -> Iterator[KafkaStep
         text = f"set of topic {wish.name}: {settings_text(changed, dropped)}"
         given = {"topic": wish.name, "set": changed, "reset": dropped}
         yield KafkaStep(
-            KafkaDo.SET_TOPIC,
-            Aim.CHANGING,
+            Do.SET_TOPIC,
+            Why.CHANGING,
             text,
             label_of(wish.name),
             parameters=given,

@@ -33,8 +33,8 @@ from kubectl_reconcile_operators.postgres.steps import (
     ABSENT,
     OK,
     DatabaseStep,
-    NextDo,
-    Purpose,
+    Do,
+    Why,
     restart,
     secret_made,
 )
@@ -55,10 +55,10 @@ def users(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
         name = secret_of(ctx, user)
         known = s.secrets.get(name, ABSENT)
         if known == ABSENT:
-            yield secret_made(ctx, user, Purpose.CHANGING, sslmode="require" if spec.tls else "")
+            yield secret_made(ctx, user, Why.CHANGING, sslmode="require" if spec.tls else "")
         if known == OK and (lacks := _lacks(s.roles.get(user), wanted)):
             yield DatabaseStep(
-                NextDo.SET_USER, Purpose.CHANGING, f"{lacks} user {user}", user, parameters={"user": user, **wanted}
+                Do.SET_USER, Why.CHANGING, f"{lacks} user {user}", user, parameters={"user": user, **wanted}
             )
 
 
@@ -98,10 +98,10 @@ def databases(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Cont
         parameters = {"database": wanted.name, "owner": wanted.owner}
         if found is None:
             text = f"make database {wanted.name} of {wanted.owner}"
-            yield DatabaseStep(NextDo.MAKE_DATABASE, Purpose.CHANGING, text, wanted.name, parameters=parameters)
+            yield DatabaseStep(Do.MAKE_DATABASE, Why.CHANGING, text, wanted.name, parameters=parameters)
         elif found != wanted.owner:
             text = f"give database {wanted.name} to {wanted.owner}; it is {found}'s"
-            yield DatabaseStep(NextDo.SET_OWNER, Purpose.CHANGING, text, wanted.name, parameters=parameters)
+            yield DatabaseStep(Do.SET_OWNER, Why.CHANGING, text, wanted.name, parameters=parameters)
 
 
 def parameters_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -116,13 +116,13 @@ def parameters_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: 
                 *(f"{name} as it comes" for name in gone),
             ]
             yield DatabaseStep(
-                NextDo.SET_PARAMETERS, Purpose.CHANGING, f"set on {instance.slot}: {', '.join(words)}", str(ctx.number_of(instance.slot)),
+                Do.SET_PARAMETERS, Why.CHANGING, f"set on {instance.slot}: {', '.join(words)}", str(ctx.number_of(instance.slot)),
                 parameters={"instance": instance.slot, "set": changed, "reset": gone},
             )  # fmt: skip
         elif instance.answer.get("unloaded"):
             given = {"instance": instance.slot, "set": {}, "reset": ()}
             text = f"have {instance.slot} read its parameters again"
-            yield DatabaseStep(NextDo.SET_PARAMETERS, Purpose.CHANGING, text, str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
+            yield DatabaseStep(Do.SET_PARAMETERS, Why.CHANGING, text, str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
     if s.primary is not None and s.primary.pending and _leads(spec, s.primary):
         yield restart(s.primary)
 
@@ -136,7 +136,7 @@ def access_set(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Cont
             rules = "; ".join((*(each.line() for each in spec.hba), who))
             said = shortened(f"tell {instance.slot} who may connect: {rules}", _TOLD_MAX)
             given = {"instance": instance.slot, "hba": text}
-            yield DatabaseStep(NextDo.SET_ACCESS, Purpose.CHANGING, said, str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
+            yield DatabaseStep(Do.SET_ACCESS, Why.CHANGING, said, str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
 
 
 def acknowledged(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -151,10 +151,10 @@ def acknowledged(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Co
     if is_stray or wanted != noted[-1]:
         after = with_another(noted, *((ASYNCHRONOUS,) if is_stray else ()), wanted)
         listed = {"quorums": [each.told() for each in after]}
-        yield DatabaseStep(NextDo.NOTE_QUORUM, Purpose.CHANGING, f"note {_waits(wanted)}, before {primary.slot} is told", reason="Synchronous", parameters=listed)  # fmt: skip
+        yield DatabaseStep(Do.NOTE_QUORUM, Why.CHANGING, f"note {_waits(wanted)}, before {primary.slot} is told", reason="Synchronous", parameters=listed)  # fmt: skip
     if told != (setting := wanted.setting(primary.slot)):
         given = {"instance": primary.slot, "setting": setting}
-        yield DatabaseStep(NextDo.SET_QUORUM, Purpose.CHANGING, f"tell {primary.slot} {_waits(wanted)}", str(ctx.number_of(primary.slot)), parameters=given)  # fmt: skip
+        yield DatabaseStep(Do.SET_QUORUM, Why.CHANGING, f"tell {primary.slot} {_waits(wanted)}", str(ctx.number_of(primary.slot)), parameters=given)  # fmt: skip
 
 
 def confirmed(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Context) -> Iterator[DatabaseStep]:
@@ -164,8 +164,8 @@ def confirmed(spec: MyDatabaseSpec, s: DatabaseState, _template: str, _ctx: Cont
         names = [each for each in noted[-1].members if each != primary]
         given = {"instance": primary, "setting": noted[-1].setting(primary), "names": names, "least": noted[-1].least}
         text = f"confirm {_waits(noted[-1])}, and that these have what was acknowledged before"
-        about = confirmation(s).removeprefix(f"{NextDo.CONFIRM_QUORUM}-")
-        yield DatabaseStep(NextDo.CONFIRM_QUORUM, Purpose.CHANGING, text, about, parameters=given)
+        about = confirmation(s).removeprefix(f"{Do.CONFIRM_QUORUM}-")
+        yield DatabaseStep(Do.CONFIRM_QUORUM, Why.CHANGING, text, about, parameters=given)
 
 
 def _waits(quorum: Quorum) -> str:

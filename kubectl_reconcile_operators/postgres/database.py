@@ -63,7 +63,7 @@ from kubectl_reconcile_operators.postgres.situation import (
     claim_name,
 )
 from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec, database_spec, secrets_named
-from kubectl_reconcile_operators.postgres.steps import ACTIONS, DECISIONS, DatabaseStep, NextDo, Purpose
+from kubectl_reconcile_operators.postgres.steps import ACTIONS, DECISIONS, DatabaseStep, Do, Why
 from kubectl_reconcile_operators.volumes import CLAIM, KEPT_CLAIMS, claims_at_the_end
 
 _EAGER_S, _BUSY_S, _IDLE_S = 0.1, 2.0, 15.0
@@ -162,13 +162,13 @@ class MyDatabase:
 
 def _dropped(step: DatabaseStep) -> tuple[str, ...]:
     """Return the volume claim that a step deletes, by its key."""
-    is_so = step.do is NextDo.DELETE_VOLUME
+    is_so = step.do is Do.DELETE_VOLUME
     return (key_of(named("v1", CLAIM, claim_name(step.about))),) if is_so else ()
 
 
 def _graces(s: DatabaseState, step: DatabaseStep) -> dict[str, int]:
     """Return how long the primary has to end that is left behind: it has no clients to take leave of, and may hang."""
-    is_left = step.do is NextDo.DELETE_POD and step.is_failover and step.about == s.named_primary
+    is_left = step.do is Do.DELETE_POD and step.is_failover and step.about == s.named_primary
     return {key_of(named("v1", "Pod", step.about)): FAILOVER_GRACE_S} if is_left else {}
 
 
@@ -191,7 +191,7 @@ def _is_urgent(s: DatabaseState, step: DatabaseStep) -> bool:
 
 def _is_at_rest(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep) -> bool:
     """Tell whether nothing follows by itself: a failover may, once nobody has served for long enough."""
-    return step.do in {NextDo.NOTHING, NextDo.STOP} and not (spec.failover and s.is_formed and not s.writable)
+    return step.do in {Do.NOTHING, Do.STOP} and not (spec.failover and s.is_formed and not s.writable)
 
 
 # --- children -------------------------------------------------------------------------------------
@@ -204,13 +204,13 @@ def _children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: C
     yield from _claims(spec, s, step, ctx)
     yield from filling_children(spec, s, step, ctx)
     for slot, instance in s.instances.items():
-        if step.do in {NextDo.DELETE_POD, NextDo.SET_ASIDE} and step.about == slot:
+        if step.do in {Do.DELETE_POD, Do.SET_ASIDE} and step.about == slot:
             continue
         is_left = bool(s.writable) and slot != s.named_primary and labels_of(instance.manifest).get(ROLE) == PRIMARY
         is_at_rest = not instance.has_ended and (not instance.is_going or is_left)
         made = kept_pod(spec, ctx, instance, _role(instance, s), s.system) if is_at_rest else None
         yield made or named("v1", "Pod", slot)
-    if step.do is NextDo.CREATE_POD:
+    if step.do is Do.CREATE_POD:
         yield new_pod(spec, ctx, step.about, step.begin, quorums(s)[-1].setting(step.about), s.system)
 
 
@@ -239,10 +239,10 @@ def _role(instance: Instance, s: DatabaseState) -> str:
 
 def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Manifest]:
     for slot, known in (*s.volumes.items(), *s.kept.items()):
-        if step.do is NextDo.DELETE_VOLUME and step.about == slot:
+        if step.do is Do.DELETE_VOLUME and step.about == slot:
             continue
-        is_set_aside = step.do is NextDo.SET_ASIDE and step.about == slot
-        is_surplus = step.why is Purpose.SCALING
+        is_set_aside = step.do is Do.SET_ASIDE and step.about == slot
+        is_surplus = step.why is Why.SCALING
         aside = replace(known, kept_since=ctx.now, rejoins=False, is_surplus=is_surplus)
         volume = aside if is_set_aside else known
         instance = s.instances.get(slot)
@@ -251,7 +251,7 @@ def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Con
         else:
             is_it = slot == s.named_primary if len(s.writable) == 1 else volume.is_primary
             yield claim(spec.storage, ctx, volume, instance.answer if instance else {}, is_primary=is_it)
-    is_new = step.do in {NextDo.CREATE_POD, NextDo.RESTORE} and step.about not in s.volumes
+    is_new = step.do in {Do.CREATE_POD, Do.RESTORE} and step.about not in s.volumes
     for slot in (*s.unclaimed, *((step.about,) if is_new else ())):
         yield claim(spec.storage, ctx, InstanceVolume(slot), {}, is_primary=False)
 
@@ -260,11 +260,11 @@ def _claims(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Con
 
 
 _CHANGED = {
-    NextDo.SET_PARAMETERS: "settings",
-    NextDo.SET_ACCESS: "hba",
-    NextDo.SET_TLS: "tls",
-    NextDo.SET_QUORUM: "synchronous",
-    NextDo.CONFIRM_QUORUM: "synchronous",
+    Do.SET_PARAMETERS: "settings",
+    Do.SET_ACCESS: "hba",
+    Do.SET_TLS: "tls",
+    Do.SET_QUORUM: "synchronous",
+    Do.CONFIRM_QUORUM: "synchronous",
 }
 """What of an instance's answer a step changes."""
 _REACHED = ("recovery", "timeline", "lsn")
@@ -275,7 +275,7 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
     if step.do not in ACTIONS:
         return
     given = dict(step.parameters)
-    if step.do is NextDo.MAKE_SECRET:
+    if step.do is Do.MAKE_SECRET:
         holds: dict[str, Any] = {f"secrets.{given['secret']}": "absent"}
     else:
         given.setdefault("instance", s.named_primary)
@@ -284,22 +284,22 @@ def _action(s: DatabaseState, step: DatabaseStep) -> Iterator[Action]:
         holds = {"writable": ",".join(sorted(each.slot for each in s.writable))}
         holds[f"pods.{slot}.uid"] = instance.manifest["metadata"].get("uid")
         match step.do:
-            case NextDo.SET_USER:
+            case Do.SET_USER:
                 holds[f"roles.{given['user']}"] = s.roles.get(given["user"])
-            case NextDo.MAKE_SLOT | NextDo.DROP_SLOT:
+            case Do.MAKE_SLOT | Do.DROP_SLOT:
                 holds[f"slots.{given['slot']}"] = s.slots.get(given["slot"])
-            case NextDo.CHECKPOINT | NextDo.END_VOLUME:
+            case Do.CHECKPOINT | Do.END_VOLUME:
                 pass
             case do if said := _CHANGED.get(do):
                 holds[f"pods.{slot}.{said}"] = instance.answer.get(said)
-            case NextDo.PROMOTE if "closed" in given:
+            case Do.PROMOTE if "closed" in given:
                 holds |= {f"pods.{slot}.{name}": instance.answer.get(name) for name in (*_REACHED, "closed")}
-            case NextDo.PROMOTE | NextDo.FAIL_OVER:
+            case Do.PROMOTE | Do.FAIL_OVER:
                 holds |= dict(_compared(s))
             case _:
                 holds[f"databases.{given['database']}"] = s.databases.get(given["database"])
     is_decision = step.do in DECISIONS
-    is_once = is_decision or step.do is NextDo.CONFIRM_QUORUM
+    is_once = is_decision or step.do is Do.CONFIRM_QUORUM
     yield Action(
         step.key,
         step.do.value,

@@ -65,8 +65,8 @@ from kubectl_reconcile_operators.postgres.steps import (
     PATIENT,
     SETTLED,
     DatabaseStep,
-    NextDo,
-    Purpose,
+    Do,
+    Why,
     ended,
     restart,
     secret_made,
@@ -81,7 +81,7 @@ from kubectl_reconcile_operators.volumes import shrink_refused, would_shrink
 def next_step(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> DatabaseStep:
     """Return the one step to take now; *template* is the digest that pods are to have."""
     if spec.paused:
-        return DatabaseStep(NextDo.STOP, Purpose.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
+        return DatabaseStep(Do.STOP, Why.SETTLED, ".spec.paused is true; nothing is changed", reason="Paused")
     found = (step for source in _ORDER if (step := next(source(spec, s, template, ctx), None)))
     patient: DatabaseStep | None = None
     for step in found:
@@ -177,7 +177,7 @@ def _superuser(_spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Con
     name = secret_of(ctx, SUPERUSER)
     known = s.secrets.get(name, ABSENT)
     if known == ABSENT and not s.is_formed and not s.instances:
-        yield secret_made(ctx, SUPERUSER, Purpose.CREATING)
+        yield secret_made(ctx, SUPERUSER, Why.CREATING)
     if known == ABSENT:
         text = f"Secret {name} is gone, and with it the superuser's password (hint: recreate it with username postgres and the password that the server knows; in the pod, psql -U postgres sets another)"
         yield stop(text, "SecretMissing")
@@ -195,9 +195,9 @@ def _first(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context)
     if spec.filled_from:
         yield from filled(spec.filled_from, s, seed, ctx)
         text = f"create {seed}, the first instance, on what is there now"
-        yield DatabaseStep(NextDo.CREATE_POD, Purpose.CREATING, text, seed, begin=Begin.PRIMARY)
+        yield DatabaseStep(Do.CREATE_POD, Why.CREATING, text, seed, begin=Begin.PRIMARY)
     text = f"create {seed}, the first instance"
-    yield DatabaseStep(NextDo.CREATE_POD, Purpose.CREATING, text, seed, begin=Begin.INITDB)
+    yield DatabaseStep(Do.CREATE_POD, Why.CREATING, text, seed, begin=Begin.INITDB)
 
 
 def _back(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -211,16 +211,16 @@ def _back(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) 
             yield from offered(spec, s, ctx)
             yield _emptied(spec, s, s.primary)
         for step in ended(s.primary, s):
-            if step.do is NextDo.WAIT:  # for half a minute, in which somebody may decide
+            if step.do is Do.WAIT:  # for half a minute, in which somebody may decide
                 yield from offered(spec, s, ctx)
             yield step
 
 
-def _primary_back(spec: MyDatabaseSpec, s: DatabaseState, why: Purpose) -> DatabaseStep:
+def _primary_back(spec: MyDatabaseSpec, s: DatabaseState, why: Why) -> DatabaseStep:
     slot = s.named_primary
     if slot in s.volumes:
         begin = Begin.PRIMARY if s.is_formed or spec.filled_from else Begin.INITDB
-        return DatabaseStep(NextDo.CREATE_POD, why, f"create {slot} on its volume", slot, begin=begin)
+        return DatabaseStep(Do.CREATE_POD, why, f"create {slot} on its volume", slot, begin=begin)
     return stop(
         f"the volume of {slot}, the primary, is gone, and what only it held with it (hint: {_way(s)})", "DataLost"
     )
@@ -279,7 +279,7 @@ def _surplus(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
             continue
         if slot in s.instances:
             text = f"delete {slot}, for {spec.replicas} replicas"
-            yield DatabaseStep(NextDo.DELETE_POD, Purpose.SCALING, text, slot)
+            yield DatabaseStep(Do.DELETE_POD, Why.SCALING, text, slot)
         if slot_id(slot) in s.slots:
             yield _dropped(slot, s, ctx)
         if slot in s.volumes and not s.volumes[slot].is_going:
@@ -298,7 +298,7 @@ def _dropped(slot: str, s: DatabaseState, ctx: Context) -> DatabaseStep:
     if map_at(s.slots, name).get("active"):
         return wait(f"replication slot {name} is in use", "SlotInUse", s)
     text = f"drop replication slot {name}, which makes the primary keep WAL that nobody fetches any more"
-    return DatabaseStep(NextDo.DROP_SLOT, Purpose.SCALING, text, str(ctx.number_of(slot)), parameters={"slot": name})
+    return DatabaseStep(Do.DROP_SLOT, Why.SCALING, text, str(ctx.number_of(slot)), parameters={"slot": name})
 
 
 def _leaving(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -315,9 +315,7 @@ def _slots(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context)
 
 def _slot_made(slot: str, ctx: Context) -> DatabaseStep:
     text = f"make replication slot {slot_id(slot)}, so that the primary keeps the WAL that {slot} hasn't got yet"
-    return DatabaseStep(
-        NextDo.MAKE_SLOT, Purpose.SCALING, text, str(ctx.number_of(slot)), parameters={"slot": slot_id(slot)}
-    )
+    return DatabaseStep(Do.MAKE_SLOT, Why.SCALING, text, str(ctx.number_of(slot)), parameters={"slot": slot_id(slot)})
 
 
 def _followers(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -348,7 +346,7 @@ def _outdated(_spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Conte
             yield from handed_over(s, heirs[0], f", for {what}", ctx)
         if instance.template != template:
             text = f"delete {instance.slot}, whose pod spec changed; it comes back on its volume"
-            yield DatabaseStep(NextDo.DELETE_POD, Purpose.CHANGING, text, instance.slot)
+            yield DatabaseStep(Do.DELETE_POD, Why.CHANGING, text, instance.slot)
         if instance.pending:
             yield restart(instance)
 
@@ -360,7 +358,7 @@ def _missing(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
         if slot_id(slot) not in s.slots:
             yield _slot_made(slot, ctx)
         text = f"create {slot}, a replica that begins with a copy of {s.named_primary}"
-        yield DatabaseStep(NextDo.CREATE_POD, Purpose.SCALING, text, slot)
+        yield DatabaseStep(Do.CREATE_POD, Why.SCALING, text, slot)
 
 
 _ORDER = (

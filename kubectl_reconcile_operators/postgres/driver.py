@@ -64,7 +64,7 @@ from kubectl_reconcile_operators.postgres.spec import (
     parts_of,
     secret_of,
 )
-from kubectl_reconcile_operators.postgres.steps import ABSENT, DECISIONS, OK, NextDo
+from kubectl_reconcile_operators.postgres.steps import ABSENT, DECISIONS, OK, Do
 
 _CONFIRM_TRIES, _CONFIRM_S = 20, 0.2
 
@@ -246,7 +246,7 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
         SilentPodError: the server doesn't answer.
     """
     ctx, given = Context("", "mydatabase", cr), action.parameters
-    if action.verb == NextDo.MAKE_SECRET:
+    if action.verb == Do.MAKE_SECRET:
         values = {
             "username": given["user"],
             "password": secrets.token_urlsafe(24),
@@ -262,19 +262,19 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
     password = (await _passwords(io, (own,)))[own]
     async with _session(io, str(given["instance"]), password, ACTING) as session:
         match action.verb:
-            case NextDo.SET_USER:
+            case Do.SET_USER:
                 await _set_user(session, io, ctx, given)
-            case NextDo.SET_PARAMETERS:
+            case Do.SET_PARAMETERS:
                 await _set_parameters(session, given)
-            case NextDo.SET_ACCESS:
+            case Do.SET_ACCESS:
                 await session.ask(ACCESS.format(text=literal(str(given["hba"]))))
-            case NextDo.SET_TLS:
+            case Do.SET_TLS:
                 await offer_tls(session, io, str(given["instance"]))
-            case NextDo.SET_QUORUM:
+            case Do.SET_QUORUM:
                 await _set_quorum(session, str(given["setting"]))
-            case NextDo.CONFIRM_QUORUM:
+            case Do.CONFIRM_QUORUM:
                 await _confirm_quorum(session, given)
-            case NextDo.PROMOTE:
+            case Do.PROMOTE:
                 await _promote(session, given)
             case _:
                 await session.ask(_statement(action.verb, given))
@@ -284,13 +284,13 @@ async def act(cr: Manifest, action: Action, io: Io) -> str:
 def _statement(verb: str, given: Mapping[str, Any]) -> str:
     """Return the one statement that a simple step takes."""
     match verb:
-        case NextDo.MAKE_DATABASE:
+        case Do.MAKE_DATABASE:
             return f"create database {identifier(given['database'])} owner {identifier(given['owner'])}"
-        case NextDo.SET_OWNER:
+        case Do.SET_OWNER:
             return f"alter database {identifier(given['database'])} owner to {identifier(given['owner'])}"
-        case NextDo.MAKE_SLOT:
+        case Do.MAKE_SLOT:
             return f"select pg_create_physical_replication_slot({literal(given['slot'])}, true)"
-        case NextDo.DROP_SLOT:
+        case Do.DROP_SLOT:
             return f"select pg_drop_replication_slot({literal(given['slot'])})"
         case _:
             return "checkpoint"

@@ -30,7 +30,7 @@ from kubectl_reconcile_operators.postgres.handover import elected, standing_by
 from kubectl_reconcile_operators.postgres.membership import has_every_row
 from kubectl_reconcile_operators.postgres.situation import LAG_LEAST, DatabaseState, Instance
 from kubectl_reconcile_operators.postgres.spec import COMMIT, FailoverWish, MyDatabaseSpec
-from kubectl_reconcile_operators.postgres.steps import DatabaseStep, NextDo, Purpose, ended, wait
+from kubectl_reconcile_operators.postgres.steps import DatabaseStep, Do, Why, ended, wait
 
 FAILOVER_GRACE_S = 10
 """How long the server of a primary that is left behind may take to end in order. One that doesn't is killed: its volume is recovered when it starts again."""
@@ -42,7 +42,7 @@ def failing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Con
         return
     if s.handover.is_failover:
         for step in _gone_on(spec, s, template, ctx):
-            yield replace(step, why=Purpose.RECOVERING, target=step.target or s.handover.to, is_failover=True)
+            yield replace(step, why=Why.RECOVERING, target=step.target or s.handover.to, is_failover=True)
     elif (best := _heir(spec, s, ctx)) is not None and _may(spec, s, best):
         yield _begun(spec, s, best)
 
@@ -65,7 +65,7 @@ def left_behind(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Cont
         yield replace(wait(_told(spec, s, best), "FailingOver", s), target=best.slot, is_failover=True)
     else:
         for step in _gone_on(spec, s, template, ctx):
-            yield replace(step, why=Purpose.RECOVERING, target=step.target or s.handover.to, is_failover=True)
+            yield replace(step, why=Why.RECOVERING, target=step.target or s.handover.to, is_failover=True)
 
 
 def _offer_beside(spec: MyDatabaseSpec, s: DatabaseState, old: Instance, best: Instance, ctx: Context) -> DatabaseStep:
@@ -79,9 +79,7 @@ def _offer(spec: MyDatabaseSpec, s: DatabaseState, best: Instance, ctx: Context,
     hint = f"kubectl reconcile approve mydatabase/{ctx.cr['metadata']['name']}"
     text = f"{_told(spec, s, best)} (hint: if {s.named_primary} won't come back: {hint})"
     given = {"instance": best.slot}
-    return DatabaseStep(
-        NextDo.FAIL_OVER, Purpose.RECOVERING, text, _key(s, best, besides), "FailoverOffered", parameters=given
-    )
+    return DatabaseStep(Do.FAIL_OVER, Why.RECOVERING, text, _key(s, best, besides), "FailoverOffered", parameters=given)
 
 
 def _heir(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Instance | None:
@@ -116,7 +114,7 @@ def _may(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> bool:
 
 
 def _is_approved(s: DatabaseState, best: Instance, besides: str = "") -> bool:
-    return f"{NextDo.FAIL_OVER}-{_key(s, best, besides)}" in s.outage.done
+    return f"{Do.FAIL_OVER}-{_key(s, best, besides)}" in s.outage.done
 
 
 def _begun(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> DatabaseStep:
@@ -125,7 +123,7 @@ def _begun(spec: MyDatabaseSpec, s: DatabaseState, best: Instance) -> DatabaseSt
         return replace(wait(text, "FailingOver", s), target=best.slot, is_failover=True)
     text = f"delete {old.slot}: {text}"
     return DatabaseStep(
-        NextDo.DELETE_POD, Purpose.RECOVERING, text, old.slot, "FailingOver", target=best.slot, is_failover=True
+        Do.DELETE_POD, Why.RECOVERING, text, old.slot, "FailingOver", target=best.slot, is_failover=True
     )
 
 
@@ -169,7 +167,7 @@ def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context
     old, to = s.primary, s.handover.to
     if old is not None and not old.stands_by and not old.is_going and _is_left(s, old):
         text = f"delete {old.slot}, so that it can't come back beside {to}"
-        yield DatabaseStep(NextDo.DELETE_POD, Purpose.RECOVERING, text, old.slot)
+        yield DatabaseStep(Do.DELETE_POD, Why.RECOVERING, text, old.slot)
     if (
         to in s.instances or to in s.volumes
     ):  # it may have been promoted already, so that nobody else is before it stands by
@@ -190,7 +188,7 @@ def _brought_back(s: DatabaseState) -> Iterator[DatabaseStep]:
     """Yield what has those stand by that could: the old primary, too, and whoever has gone since. Together they may have every row."""
     for slot, volume in sorted(s.volumes.items()):
         if slot in s.instances:
-            yield from (step for step in ended(s.instances[slot], s) if step.do is NextDo.DELETE_POD)
+            yield from (step for step in ended(s.instances[slot], s) if step.do is Do.DELETE_POD)
         elif not volume.is_going:
             text = f"create {slot} on its volume, as a standby"
-            yield DatabaseStep(NextDo.CREATE_POD, Purpose.RECOVERING, text, slot, begin=Begin.REPLICA)
+            yield DatabaseStep(Do.CREATE_POD, Why.RECOVERING, text, slot, begin=Begin.REPLICA)

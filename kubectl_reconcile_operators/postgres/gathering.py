@@ -22,7 +22,7 @@ from kubectl_reconcile_operators.postgres.children import Begin
 from kubectl_reconcile_operators.postgres.handover import elected, standing_by
 from kubectl_reconcile_operators.postgres.situation import DatabaseState
 from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec
-from kubectl_reconcile_operators.postgres.steps import DatabaseStep, NextDo, Purpose, wait
+from kubectl_reconcile_operators.postgres.steps import DatabaseStep, Do, Why, wait
 
 
 def gathering(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -31,7 +31,7 @@ def gathering(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Contex
         return
     if s.handover.is_gathering:
         for step in _gone_on(spec, s, template, ctx):
-            yield replace(step, why=Purpose.RECOVERING, target=step.target or s.handover.to, is_gathering=True)
+            yield replace(step, why=Why.RECOVERING, target=step.target or s.handover.to, is_gathering=True)
     elif not map_at(ctx.cr, "status").get("timeline") and not s.instances and len(_held(s)) > 1:
         names = ", ".join(_held(s))
         text = f"look at the volumes of {names} before one of them serves: a replica may have been promoted since somebody last noted that {s.named_primary} is the primary"
@@ -47,7 +47,7 @@ def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context
     for slot in _held(s):
         if slot not in s.instances:
             text = f"create {slot} on its volume, as a standby, to see how far its log goes"
-            yield DatabaseStep(NextDo.CREATE_POD, Purpose.RECOVERING, text, slot, begin=Begin.REPLICA)
+            yield DatabaseStep(Do.CREATE_POD, Why.RECOVERING, text, slot, begin=Begin.REPLICA)
     for slot in _held(s):
         yield from standing_by(spec, s, slot, template)
     if any(each.stands_by for each in s.ordered):

@@ -28,7 +28,7 @@ from kubectl_reconcile_operators.postgres.children import Begin
 from kubectl_reconcile_operators.postgres.membership import members, quorums
 from kubectl_reconcile_operators.postgres.situation import SWITCHOVER, DatabaseState, Instance, PrimaryHandover, slot_id
 from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec
-from kubectl_reconcile_operators.postgres.steps import DatabaseStep, NextDo, Purpose, ended, stop, unable, wait
+from kubectl_reconcile_operators.postgres.steps import DatabaseStep, Do, Why, ended, stop, unable, wait
 
 # --- how it begins --------------------------------------------------------------------------------
 
@@ -71,9 +71,9 @@ def handed_over(s: DatabaseState, to: str, what_for: str, ctx: Context) -> Itera
     if (s.handover.to, s.handover.uid) != (to, old.uid):
         text = f"checkpoint {old.slot}, before {to} takes over{what_for}"
         parameters = {"instance": old.slot}
-        yield DatabaseStep(NextDo.CHECKPOINT, Purpose.CHANGING, text, str(ctx.number_of(old.slot)), parameters=parameters, target=to)  # fmt: skip
+        yield DatabaseStep(Do.CHECKPOINT, Why.CHANGING, text, str(ctx.number_of(old.slot)), parameters=parameters, target=to)  # fmt: skip
     text = f"delete {old.slot}, which comes back as a standby, so that {to} takes over{what_for}"
-    yield DatabaseStep(NextDo.DELETE_POD, Purpose.CHANGING, text, old.slot, target=to)
+    yield DatabaseStep(Do.DELETE_POD, Why.CHANGING, text, old.slot, target=to)
 
 
 def answered(s: DatabaseState, step: DatabaseStep) -> str:
@@ -150,7 +150,7 @@ def handing_over(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Con
     ):  # nothing has happened to the old primary yet
         return
     for step in _gone_on(spec, s, template, ctx):
-        yield replace(step, why=Purpose.CHANGING, target=step.target or s.handover.to)
+        yield replace(step, why=Why.CHANGING, target=step.target or s.handover.to)
 
 
 def _gone_on(spec: MyDatabaseSpec, s: DatabaseState, template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -182,7 +182,7 @@ def standing_by(spec: MyDatabaseSpec, s: DatabaseState, slot: str, template: str
     if instance is None and slot in s.volumes and s.volumes[slot].is_going:
         yield wait(f"the volume claim of {slot} is terminating", "VolumeTerminating", s)
     elif instance is None and slot in s.volumes:
-        yield DatabaseStep(NextDo.CREATE_POD, Purpose.CHANGING, f"create {slot} on its volume, as a standby", slot, begin=Begin.REPLICA)  # fmt: skip
+        yield DatabaseStep(Do.CREATE_POD, Why.CHANGING, f"create {slot} on its volume, as a standby", slot, begin=Begin.REPLICA)  # fmt: skip
     elif instance is None:
         others = ", ".join(each.slot for each in s.ordered) or "none"
         yield stop(f"the volume of {slot} was lost during a handover to {s.handover.to} (hint: promote an instance by pg_promote(): there is {others})", "DataLost")  # fmt: skip
@@ -202,4 +202,4 @@ def _promoted(spec: MyDatabaseSpec, s: DatabaseState, best: Instance, ctx: Conte
         slot_id(each) for each in members(spec, s, ctx) if each != best.slot and each in {*s.instances, *s.volumes}
     ]
     parameters = {"instance": best.slot, "slots": others, "synchronous": quorums(s)[-1].setting(best.slot)}
-    return DatabaseStep(NextDo.PROMOTE, Purpose.CHANGING, text, str(ctx.number_of(best.slot)), parameters=parameters)
+    return DatabaseStep(Do.PROMOTE, Why.CHANGING, text, str(ctx.number_of(best.slot)), parameters=parameters)

@@ -21,7 +21,7 @@ from kubectl_reconcile_operators.postgres.situation import (
     slot_id,
 )
 from kubectl_reconcile_operators.postgres.spec import SUPERUSER, MyDatabaseSpec, copied_by, secret_of
-from kubectl_reconcile_operators.postgres.steps import ABSENT, OK, NextDo
+from kubectl_reconcile_operators.postgres.steps import ABSENT, OK, Do
 
 _NEW = "new"
 _UNUSED = {"active": False, "status": "reserved"}
@@ -37,26 +37,26 @@ def _changed(facts: Facts, action: Action) -> Facts:
     given = action.parameters
     changed: Facts = {}
     match action.verb:
-        case NextDo.MAKE_SECRET:
+        case Do.MAKE_SECRET:
             changed = {"secrets": {**map_at(facts, "secrets"), given["secret"]: OK}}
-        case NextDo.SET_USER:
+        case Do.SET_USER:
             allowed = {
                 name: given[name] for name in ("superuser", "createDatabase", "replication", "rewinds") if name in given
             }
             role = {"login": True, "password": True, **allowed}
             changed = {"roles": {**map_at(facts, "roles"), given["user"]: role}}
-        case NextDo.MAKE_DATABASE | NextDo.SET_OWNER:
+        case Do.MAKE_DATABASE | Do.SET_OWNER:
             changed = {"databases": {**map_at(facts, "databases"), given["database"]: given["owner"]}}
-        case NextDo.MAKE_SLOT:
+        case Do.MAKE_SLOT:
             changed = {"slots": {**map_at(facts, "slots"), given["slot"]: dict(_UNUSED)}}
-        case NextDo.DROP_SLOT:
+        case Do.DROP_SLOT:
             left = {name: value for name, value in map_at(facts, "slots").items() if name != given["slot"]}
             changed = {"slots": left}
-        case NextDo.SET_PARAMETERS:
+        case Do.SET_PARAMETERS:
             changed = _set(facts, given)
-        case NextDo.SET_ACCESS | NextDo.SET_TLS | NextDo.CHECKPOINT | NextDo.SET_QUORUM:
+        case Do.SET_ACCESS | Do.SET_TLS | Do.CHECKPOINT | Do.SET_QUORUM:
             changed = _told(facts, given["instance"], **_news(facts, action))
-        case NextDo.PROMOTE:
+        case Do.PROMOTE:
             changed = _promoted(facts, given)
     return changed
 
@@ -65,11 +65,11 @@ def _news(facts: Facts, action: Action) -> dict[str, Any]:
     """Return what an instance says after an action."""
     given = action.parameters
     match action.verb:
-        case NextDo.SET_ACCESS:
+        case Do.SET_ACCESS:
             return {"hba": hba_digest(given["hba"])}
-        case NextDo.SET_TLS:
+        case Do.SET_TLS:
             return {"tls": {"on": True, "seen": True, "stale": False, "shown": True}}
-        case NextDo.SET_QUORUM:
+        case Do.SET_QUORUM:
             return {"synchronous": given["setting"]}
         case _:
             return {"checkpointed": map_at(facts, "pods", given["instance"]).get("timeline")}

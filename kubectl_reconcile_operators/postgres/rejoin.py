@@ -24,7 +24,7 @@ from kubectl_reconcile_operators.postgres.children import Begin
 from kubectl_reconcile_operators.postgres.membership import members
 from kubectl_reconcile_operators.postgres.situation import DatabaseState, Instance, InstanceVolume, claim_name, slot_id
 from kubectl_reconcile_operators.postgres.spec import FailoverWish, MyDatabaseSpec
-from kubectl_reconcile_operators.postgres.steps import DatabaseStep, NextDo, Purpose, wait
+from kubectl_reconcile_operators.postgres.steps import DatabaseStep, Do, Why, wait
 from kubectl_reconcile_operators.volumes import (
     SurplusEnd,
     end_of_surplus,
@@ -55,21 +55,21 @@ def rejoining(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Conte
             yield _set_aside(spec.failover, slot, why)
         if instance is not None and instance.is_diverged and not _was_rewound(instance):
             text = f"delete {slot}, whose log has what that of {s.named_primary} hasn't, {_reached(instance)}; it comes back rewound"
-            yield DatabaseStep(NextDo.DELETE_POD, Purpose.RECOVERING, text, slot)
+            yield DatabaseStep(Do.DELETE_POD, Why.RECOVERING, text, slot)
 
 
-def come_back(spec: MyDatabaseSpec, s: DatabaseState, slot: str, why: Purpose, ctx: Context) -> Iterator[DatabaseStep]:
+def come_back(spec: MyDatabaseSpec, s: DatabaseState, slot: str, why: Why, ctx: Context) -> Iterator[DatabaseStep]:
     """Yield what brings a replica back on its volume, rewound where that may hold what the primary hasn't got."""
     primary = s.primary
     if spec.failover is None or primary is None or not s.volumes[slot].rejoins:
-        yield DatabaseStep(NextDo.CREATE_POD, why, f"create {slot} on its volume, as a replica", slot)
+        yield DatabaseStep(Do.CREATE_POD, why, f"create {slot} on its volume, as a replica", slot)
     elif primary.answer.get("checkpointed") != primary.answer.get("timeline"):
         text = f"checkpoint {primary.slot}, so that {slot} can be rewound to what it has"
         parameters = {"instance": primary.slot}
-        yield DatabaseStep(NextDo.CHECKPOINT, Purpose.RECOVERING, text, str(ctx.number_of(primary.slot)), parameters=parameters)  # fmt: skip
+        yield DatabaseStep(Do.CHECKPOINT, Why.RECOVERING, text, str(ctx.number_of(primary.slot)), parameters=parameters)  # fmt: skip
     else:
         text = f"create {slot} on its volume, as a replica: rewound to what {primary.slot} has; rows that only {slot} holds are lost then"
-        yield DatabaseStep(NextDo.CREATE_POD, Purpose.RECOVERING, text, slot, begin=Begin.REWIND)
+        yield DatabaseStep(Do.CREATE_POD, Why.RECOVERING, text, slot, begin=Begin.REWIND)
 
 
 def given_up(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:
@@ -81,7 +81,7 @@ def given_up(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Contex
             continue
         if spec.failover is not None and is_over:
             text = f"delete the volume of {slot}, which was set aside {volume.kept_since} and kept for {hours} h; all replicas follow"
-            yield DatabaseStep(NextDo.DELETE_VOLUME, Purpose.RECOVERING, text, slot)
+            yield DatabaseStep(Do.DELETE_VOLUME, Why.RECOVERING, text, slot)
     for slot, volume in sorted(s.kept.items()):
         if volume.is_surplus and not volume.is_going and slot not in s.instances:
             yield from _surplus_ended(spec, s, volume)
@@ -94,9 +94,9 @@ def _surplus_ended(spec: MyDatabaseSpec, s: DatabaseState, volume: InstanceVolum
         case SurplusEnd.ASKED:
             about = surplus_occasion(slot, volume.uid)
             given = {"slot": slot}
-            yield DatabaseStep(NextDo.END_VOLUME, Purpose.SCALING, text, about, "AwaitsApproval", parameters=given)
+            yield DatabaseStep(Do.END_VOLUME, Why.SCALING, text, about, "AwaitsApproval", parameters=given)
         case SurplusEnd.GONE:
-            yield DatabaseStep(NextDo.DELETE_VOLUME, Purpose.SCALING, text, slot)
+            yield DatabaseStep(Do.DELETE_VOLUME, Why.SCALING, text, slot)
         case SurplusEnd.KEPT:
             pass
 
@@ -146,7 +146,7 @@ def _hopeless(s: DatabaseState, slot: str, ctx: Context) -> str:
 
 def _set_aside(wish: FailoverWish, slot: str, why: str) -> DatabaseStep:
     text = f"set the volume of {slot} aside, which {why}; it is kept for {wish.keep_old_volumes_hours} h, and another replica begins with a new copy"
-    return DatabaseStep(NextDo.SET_ASIDE, Purpose.RECOVERING, text, slot)
+    return DatabaseStep(Do.SET_ASIDE, Why.RECOVERING, text, slot)
 
 
 def _was_rewound(instance: Instance) -> bool:
@@ -159,9 +159,7 @@ def _reached(instance: Instance) -> str:
 
 def retained(spec: MyDatabaseSpec, slot: str) -> DatabaseStep:
     """Return what keeps the volume of a replica that isn't wanted any more."""
-    return DatabaseStep(
-        NextDo.SET_ASIDE, Purpose.SCALING, surplus_set_aside(spec.deletion_policy, slot, "replica"), slot
-    )
+    return DatabaseStep(Do.SET_ASIDE, Why.SCALING, surplus_set_aside(spec.deletion_policy, slot, "replica"), slot)
 
 
 def _age_s(since: str, now: str) -> float:

@@ -24,7 +24,7 @@ from kubectl_reconcile_operators.postgres.situation import (
     lsn_text,
 )
 from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec
-from kubectl_reconcile_operators.postgres.steps import ACTIONS, DatabaseStep, NextDo
+from kubectl_reconcile_operators.postgres.steps import ACTIONS, DatabaseStep, Do
 
 
 def status_of(cr: Manifest, s: DatabaseState, step: DatabaseStep, ctx: Context) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def status_of(cr: Manifest, s: DatabaseState, step: DatabaseStep, ctx: Context) 
     before = kept_status(cr)
     primary = s.primary
     serves = s.serving is not None
-    lost = step.do is NextDo.STOP and step.reason != "Paused" and not serves
+    lost = step.do is Do.STOP and step.reason != "Paused" and not serves
     known_handover = noted(s, step)
     phase = "Failed" if lost else "Running" if serves else _phase(s, known_handover)
     answer: Mapping[str, Any] = primary.answer if primary else {}
@@ -49,7 +49,7 @@ def status_of(cr: Manifest, s: DatabaseState, step: DatabaseStep, ctx: Context) 
     }
     return {
         "phase": phase,
-        "reason": step.text if step.do is NextDo.STOP else "",
+        "reason": step.text if step.do is Do.STOP else "",
         "instances": [_line(each, s) for _, each in sorted(s.instances.items())],
         "keptVolumes": [{"claim": claim_name(slot), "since": each.kept_since} for slot, each in sorted(s.kept.items())],
         "readyInstances": sum(s.is_healthy(each) for each in s.instances.values()),
@@ -62,7 +62,7 @@ def _noted_quorums(s: DatabaseState, step: DatabaseStep, ctx: Context) -> dict[s
     before, noted = s.synchronous, [each.told() for each in quorums(s)]
     count = found if isinstance(found := before.get("revision"), int) else 0
     since = str(before.get("since") or "")
-    if step.do is NextDo.NOTE_QUORUM:
+    if step.do is Do.NOTE_QUORUM:
         since, count, noted = ctx.now, count + 1, list(step.parameters["quorums"])
     return {"min": noted[-1]["min"], "quorums": noted, "since": since, "revision": count} if since else {}
 
@@ -105,13 +105,13 @@ def conditions_of(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ct
     refused, why = refusal_of(spec, s, ctx)
     if full := room_told(spec, s):
         refused, why = "DiskFull", "; ".join(filter(None, (full, why)))
-    is_decision = step.do in {NextDo.STOP, NextDo.FAIL_OVER} and step.reason != "Paused"
+    is_decision = step.do in {Do.STOP, Do.FAIL_OVER} and step.reason != "Paused"
     if s.serving is not None:
         yield Condition("Available", "True", "PrimaryServes", f"{s.serving.slot} serves")
     else:
         reason = step.reason or ("PrimaryNotServing" if s.is_formed else "Starting")
         yield Condition("Available", "False", reason, step.text)
-    if step.do is NextDo.NOTHING and not refused:
+    if step.do is Do.NOTHING and not refused:
         yield Condition(
             "Ready",
             "True",
@@ -129,7 +129,7 @@ def conditions_of(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ct
     else:
         yield Condition("Ready", "False", step.reason or refused or step.why.value, step.text or why)
     yield from _replicating(spec, s, ctx)
-    at_it = step.do not in {NextDo.NOTHING, NextDo.STOP}
+    at_it = step.do not in {Do.NOTHING, Do.STOP}
     yield Condition("Progressing", "True" if at_it else "False", step.why.value, step.text if at_it else "")
     if full and is_decision:
         yield Condition("Degraded", "True", step.reason, f"{step.text}; {why}")

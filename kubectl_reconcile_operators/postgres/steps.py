@@ -21,7 +21,7 @@ OK, ABSENT, EXPIRED = SECRET_OK, SECRET_ABSENT, SECRET_EXPIRED
 """What is known of a Secret; anything else says what is wrong with it, and begins so where a certificate would do otherwise."""
 
 
-class NextDo(StrEnum):
+class Do(StrEnum):
     """What a step does."""
 
     NOTHING = "nothing"
@@ -70,29 +70,29 @@ class NextDo(StrEnum):
 
 ACTIONS = frozenset(
     {
-        NextDo.MAKE_SECRET,
-        NextDo.SET_USER,
-        NextDo.MAKE_DATABASE,
-        NextDo.SET_OWNER,
-        NextDo.SET_PARAMETERS,
-        NextDo.SET_ACCESS,
-        NextDo.SET_TLS,
-        NextDo.MAKE_SLOT,
-        NextDo.DROP_SLOT,
-        NextDo.CHECKPOINT,
-        NextDo.SET_QUORUM,
-        NextDo.CONFIRM_QUORUM,
-        NextDo.FAIL_OVER,
-        NextDo.END_VOLUME,
-        NextDo.PROMOTE,
+        Do.MAKE_SECRET,
+        Do.SET_USER,
+        Do.MAKE_DATABASE,
+        Do.SET_OWNER,
+        Do.SET_PARAMETERS,
+        Do.SET_ACCESS,
+        Do.SET_TLS,
+        Do.MAKE_SLOT,
+        Do.DROP_SLOT,
+        Do.CHECKPOINT,
+        Do.SET_QUORUM,
+        Do.CONFIRM_QUORUM,
+        Do.FAIL_OVER,
+        Do.END_VOLUME,
+        Do.PROMOTE,
     }
 )
 """Steps that aren't a matter of children."""
-DECISIONS = frozenset({NextDo.FAIL_OVER, NextDo.END_VOLUME})
+DECISIONS = frozenset({Do.FAIL_OVER, Do.END_VOLUME})
 """Of these, those that somebody has to approve, and that change nothing by themselves."""
 
 
-class Purpose(StrEnum):
+class Why(StrEnum):
     """What a step is for."""
 
     CREATING = "Creating"
@@ -110,8 +110,8 @@ class DatabaseStep:
     *is_failover* tells whether the primary is left behind then, *is_gathering* that nobody knows who it was.
     """
 
-    do: NextDo
-    why: Purpose
+    do: Do
+    why: Why
     text: str
     about: str = ""
     reason: str = ""
@@ -129,18 +129,18 @@ class DatabaseStep:
 
 PATIENT = frozenset({"ReplicaBehind", "ReplicaFull"})
 """What whoever is to take over is waited for, while everything else goes on."""
-SETTLED = DatabaseStep(NextDo.NOTHING, Purpose.SETTLED, "")
+SETTLED = DatabaseStep(Do.NOTHING, Why.SETTLED, "")
 
 
 # --- steps that are taken in several places -------------------------------------------------------
 
 
-def secret_made(ctx: Context, user: str, why: Purpose, *, sslmode: str = "") -> DatabaseStep:
+def secret_made(ctx: Context, user: str, why: Why, *, sslmode: str = "") -> DatabaseStep:
     """Make a user's Secret, with the *sslmode* that its user is to connect by."""
     name = secret_of(ctx, user)
     text = f"make Secret {name} with a random password"
     parameters = {"secret": name, "user": user, "host": f"{ctx.name()}.{ctx.namespace}.svc", "sslmode": sslmode}
-    return DatabaseStep(NextDo.MAKE_SECRET, why, text, user, parameters=parameters)
+    return DatabaseStep(Do.MAKE_SECRET, why, text, user, parameters=parameters)
 
 
 def restart(instance: Instance) -> DatabaseStep:
@@ -148,7 +148,7 @@ def restart(instance: Instance) -> DatabaseStep:
     text = (
         f"delete {instance.slot}, so that it restarts with {', '.join(instance.pending)}; it comes back on its volume"
     )
-    return DatabaseStep(NextDo.DELETE_POD, Purpose.CHANGING, text, instance.slot)
+    return DatabaseStep(Do.DELETE_POD, Why.CHANGING, text, instance.slot)
 
 
 def ended(instance: Instance, s: DatabaseState) -> Iterator[DatabaseStep]:
@@ -156,7 +156,7 @@ def ended(instance: Instance, s: DatabaseState) -> Iterator[DatabaseStep]:
     if instance.has_ended and instance.may_return:
         fault = f" ({instance.fault})" if instance.fault else ""
         text = f"delete {instance.slot}, which has ended{fault}; it comes back on its volume"
-        yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
+        yield DatabaseStep(Do.DELETE_POD, why_now(s), text, instance.slot)
     if instance.has_ended:
         hint = " (hint: correct .spec.bootstrap.initdb)" if not s.is_formed and "initdb: " in instance.fault else ""
         text = f"{instance.slot} ended right after it was created, and is recreated in half a minute: {instance.fault}{hint}"
@@ -170,19 +170,19 @@ def unable(spec: MyDatabaseSpec, instance: Instance, s: DatabaseState, template:
     is_current = is_current and begun.get("INITDB", "") in {"", spec.initdb} and instance.template == template
     if not instance.answer and not instance.is_ready and not is_current:
         text = f"delete {instance.slot}, which doesn't run and isn't as specified any more; it comes back on its volume"
-        yield DatabaseStep(NextDo.DELETE_POD, why_now(s), text, instance.slot)
+        yield DatabaseStep(Do.DELETE_POD, why_now(s), text, instance.slot)
 
 
-def why_now(s: DatabaseState) -> Purpose:
+def why_now(s: DatabaseState) -> Why:
     """Return what a step is for that brings something up."""
-    return Purpose.RECOVERING if s.is_formed else Purpose.CREATING
+    return Why.RECOVERING if s.is_formed else Why.CREATING
 
 
 def stop(text: str, reason: str) -> DatabaseStep:
     """Leave it to a person."""
-    return DatabaseStep(NextDo.STOP, Purpose.RECOVERING, text, reason=reason)
+    return DatabaseStep(Do.STOP, Why.RECOVERING, text, reason=reason)
 
 
 def wait(text: str, reason: str, s: DatabaseState) -> DatabaseStep:
     """Wait until something has come to its end."""
-    return DatabaseStep(NextDo.WAIT, why_now(s), text, reason=reason)
+    return DatabaseStep(Do.WAIT, why_now(s), text, reason=reason)

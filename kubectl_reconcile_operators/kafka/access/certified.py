@@ -25,7 +25,7 @@ from kubectl_reconcile_operators.certificates.worth import SECRET_ABSENT, SECRET
 from kubectl_reconcile_operators.kafka.access.listeners import refused_of
 from kubectl_reconcile_operators.kafka.situation import BrokerPod, KafkaState
 from kubectl_reconcile_operators.kafka.spec import KafkaSpec
-from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep, stop, wait
+from kubectl_reconcile_operators.kafka.steps import Do, KafkaStep, Why, stop, wait
 
 BROKER, OPERATOR = "broker", "operator"
 KINDS: CertificateKinds = {
@@ -34,10 +34,10 @@ KINDS: CertificateKinds = {
 }
 TERMS = CertificateTerms(lasts_s=365 * 86_400)
 """Brokers restart for a new certificate of their own, since Kafka doesn't read all of them again: so these last."""
-_AIMS = {
-    CertificateAim.CREATING: Aim.CREATING,
-    CertificateAim.RECOVERING: Aim.RECOVERING,
-    CertificateAim.RENEWING: Aim.SETTLED,
+_WHY = {
+    CertificateAim.CREATING: Why.CREATING,
+    CertificateAim.RECOVERING: Why.RECOVERING,
+    CertificateAim.RENEWING: Why.SETTLED,
 }
 
 
@@ -64,13 +64,13 @@ def certifying(s: KafkaState, templates: Mapping[int, str], ctx: Context) -> Ite
         yield from taken(s, ctx)
     for each in certificate_steps(TERMS, tls, trusting, ctx):
         yield KafkaStep(
-            KafkaDo(each.do.value), _AIMS[each.aim], each.text, each.kind, each.reason,
+            Do(each.do.value), _WHY[each.aim], each.text, each.kind, each.reason,
             parameters={"kind": each.kind}, holds={"tls": dict(s.access.tls)},
         )  # fmt: skip
     lacking = [each.name for each in tls.certificates if each.state is not SecretState.OK]
     if lacking and not s.is_formed:
         yield wait(
-            f"Secret {lacking[0]} has no certificate yet, and brokers don't start without", "Certifying", Aim.CREATING
+            f"Secret {lacking[0]} has no certificate yet, and brokers don't start without", "Certifying", Why.CREATING
         )
 
 
@@ -102,7 +102,7 @@ def cut_off(s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
         )  # fmt: skip
     for pod in (each for each in shut if not each.is_going):
         text = f"delete {pod.slot}, which trusts only authorities whose keys are lost; it comes back on its volume"
-        yield KafkaStep(KafkaDo.DELETE_POD, Aim.RECOVERING, text, pod.slot, "AuthorityLost", brokers=(pod.number,))
+        yield KafkaStep(Do.DELETE_POD, Why.RECOVERING, text, pod.slot, "AuthorityLost", brokers=(pod.number,))
 
 
 def _is_doomed(pod: BrokerPod, s: KafkaState) -> bool:
@@ -121,7 +121,7 @@ def reloads(s: KafkaState) -> Iterator[KafkaStep]:
             where = ", ".join(old)
             text = f"have {pod.slot} read its certificates again: at {where} it shows another one than its Secret holds, which its node brings within minutes"
             yield KafkaStep(
-                KafkaDo.RELOAD, Aim.SETTLED, text, str(number), RENEWING, parameters={"broker": number, "listeners": old}
+                Do.RELOAD, Why.SETTLED, text, str(number), RENEWING, parameters={"broker": number, "listeners": old}
             )  # fmt: skip
 
 
@@ -155,5 +155,5 @@ def restart_barred(spec: KafkaSpec, s: KafkaState) -> Iterator[KafkaStep]:
     for each in spec.listeners:
         if each.tls and not s.access.lets_start(each.secret):
             yield wait(
-                f"brokers don't restart: Secret {each.secret} of listener {each.name} is of no use, and none would start again", "TlsRefused", Aim.ROLLING
+                f"brokers don't restart: Secret {each.secret} of listener {each.name} is of no use, and none would start again", "TlsRefused", Why.ROLLING
             )  # fmt: skip

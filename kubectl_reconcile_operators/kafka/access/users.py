@@ -17,10 +17,10 @@ from typing import Any
 from kubectl_reconcile.module_api import Context, Manifest, Select, SpecError, map_at, maps_in, text_at
 from kubectl_reconcile_operators.certificates.worth import SECRET_ABSENT, SECRET_OK
 from kubectl_reconcile_operators.kafka.situation import KafkaState
-from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep
+from kubectl_reconcile_operators.kafka.steps import Do, KafkaStep, Why
 
 _USER = re.compile(r"[a-z0-9]([a-z0-9-]{0,32}[a-z0-9])?")
-_DONE = re.compile(rf"({KafkaDo.SET_USER}|{KafkaDo.LOCK_USER})-({_USER.pattern})-[0-9a-f]{{8}}")
+_DONE = re.compile(rf"({Do.SET_USER}|{Do.LOCK_USER})-({_USER.pattern})-[0-9a-f]{{8}}")
 """What is in the journal of users, by the keys of actions."""
 _MOST = 100
 """So many users a spec names at most."""
@@ -76,13 +76,13 @@ def user_steps(users: Collection[KafkaUser], s: KafkaState, ctx: Context) -> Ite
         worth, version = s.access.worth(secret), s.access.version(secret)
         if worth == SECRET_ABSENT:
             yield KafkaStep(
-                KafkaDo.MAKE_SECRET, Aim.CHANGING, f"make Secret {secret} with a random password", user,
+                Do.MAKE_SECRET, Why.CHANGING, f"make Secret {secret} with a random password", user,
                 parameters={"secret": secret, "user": user}, holds={f"secrets.{secret}.state": SECRET_ABSENT},
             )  # fmt: skip
         elif worth == SECRET_OK and (user not in s.access.users or not _has(user, secret, s)):
             what = "give user" if user in s.access.users else "make user"
             yield KafkaStep(
-                KafkaDo.SET_USER, Aim.CHANGING, f"{what} {user} {'' if user in s.access.users else 'with '}the password of Secret {secret}",
+                Do.SET_USER, Why.CHANGING, f"{what} {user} {'' if user in s.access.users else 'with '}the password of Secret {secret}",
                 _occasion(user, version), parameters={"secret": secret, "user": user}, holds={f"secrets.{secret}.version": version},
             )  # fmt: skip
 
@@ -91,18 +91,18 @@ def _locked_out(users: Collection[KafkaUser], s: KafkaState) -> Iterator[KafkaSt
     for user, version in sorted(_left(users, s).items()):
         text = f"lock user {user} out, whom the spec doesn't name any more: its password becomes one that nobody knows"
         yield KafkaStep(
-            KafkaDo.LOCK_USER, Aim.CHANGING, text, _occasion(user, version), parameters={"user": user}
+            Do.LOCK_USER, Why.CHANGING, text, _occasion(user, version), parameters={"user": user}
         )  # fmt: skip
 
 
 def _left(users: Collection[KafkaUser], s: KafkaState) -> dict[str, str]:
     """Return who may still log in though the spec names them no more, each with the version of its Secret: by the status, as far as brokers know them, or by what was done since it was written, which says no version."""
     wanted, last = {each.name for each in users}, _last_done(s)
-    done = {user: "" for user, verb in last.items() if verb == KafkaDo.SET_USER and user not in s.access.noted}
+    done = {user: "" for user, verb in last.items() if verb == Do.SET_USER and user not in s.access.noted}
     noted = {
         user: version
         for user, version in s.access.noted.items()
-        if user in s.access.users and last.get(user) != KafkaDo.LOCK_USER
+        if user in s.access.users and last.get(user) != Do.LOCK_USER
     }
     return {user: version for user, version in {**done, **noted}.items() if user not in wanted}
 
@@ -134,12 +134,12 @@ def _has(user: str, secret: str, s: KafkaState) -> bool:
     version = s.access.version(secret)
     if not version or _is_locked_out(user, s):
         return False
-    return s.access.noted.get(user) == version or f"{KafkaDo.SET_USER.value}-{_occasion(user, version)}" in s.done
+    return s.access.noted.get(user) == version or f"{Do.SET_USER.value}-{_occasion(user, version)}" in s.done
 
 
 def _is_locked_out(user: str, s: KafkaState) -> bool:
     """Tell whether the last thing that was done to a user was to lock it out."""
-    return _last_done(s).get(user) == KafkaDo.LOCK_USER
+    return _last_done(s).get(user) == Do.LOCK_USER
 
 
 def _last_done(s: KafkaState) -> dict[str, str]:

@@ -16,7 +16,7 @@ from kubectl_reconcile.module_api import Context
 from kubectl_reconcile_operators.kafka.names import slot_of
 from kubectl_reconcile_operators.kafka.situation import KafkaState
 from kubectl_reconcile_operators.kafka.spec import LEVELS, KafkaSpec
-from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep
+from kubectl_reconcile_operators.kafka.steps import Do, KafkaStep, Why
 
 
 def accepted(spec: KafkaSpec, s: KafkaState) -> KafkaSpec:
@@ -73,5 +73,5 @@ def level_steps(spec: KafkaSpec, s: KafkaState, left: Collection[int], ctx: Cont
     names = ", ".join(slot_of(ctx, number) for number in sorted(s.registered))
     text = f"raise the metadata version of the cluster from {s.level} to {wanted}, which all brokers know ({names}); from then on it can't go back to an older version of Kafka"
     yield KafkaStep(
-        KafkaDo.RAISE_LEVEL, Aim.ROLLING, text, str(wanted), parameters={"level": wanted}, holds={"cluster.level": s.level}
+        Do.RAISE_LEVEL, Why.ROLLING, text, str(wanted), parameters={"level": wanted}, holds={"cluster.level": s.level}
     )  # fmt: skip

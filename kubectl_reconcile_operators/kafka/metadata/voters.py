@@ -14,7 +14,7 @@ from kubectl_reconcile.module_api import Context, map_at
 from kubectl_reconcile_operators.kafka.names import CONTROLLER_PORT, host, slot_of
 from kubectl_reconcile_operators.kafka.situation import KafkaState
 from kubectl_reconcile_operators.kafka.spec import KafkaSpec
-from kubectl_reconcile_operators.kafka.steps import Aim, KafkaDo, KafkaStep, stop
+from kubectl_reconcile_operators.kafka.steps import Do, KafkaStep, Why, stop
 
 
 def data_lost(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaStep]:
@@ -52,8 +52,8 @@ def voter_steps(spec: KafkaSpec, s: KafkaState, ctx: Context) -> Iterator[KafkaS
             text = f"have {slot}, which came back with an empty volume, no longer counted among the controllers that vote; then it is let in again"
             given = {**about, "directory": voters[id_]}
             holds = {f"cluster.voters.{each}": directory for each, directory in voters.items()}
-            yield KafkaStep(KafkaDo.REMOVE_VOTER, Aim.RECOVERING, text, slot, parameters=given, holds=holds)
+            yield KafkaStep(Do.REMOVE_VOTER, Why.RECOVERING, text, slot, parameters=given, holds=holds)
         text = f"let {slot} vote again as a controller, which has all of the metadata now"
         given = {**about, "directory": observers[id_], "host": host(ctx, number), "port": CONTROLLER_PORT}
         holds = {f"cluster.observers.{number}": observers[id_], f"cluster.voters.{number}": None}
-        yield KafkaStep(KafkaDo.ADD_VOTER, Aim.RECOVERING, text, slot, parameters=given, holds=holds)
+        yield KafkaStep(Do.ADD_VOTER, Why.RECOVERING, text, slot, parameters=given, holds=holds)

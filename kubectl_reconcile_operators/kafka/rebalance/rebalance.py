@@ -36,7 +36,7 @@ from kubectl_reconcile_operators.kafka.rebalance.kept import summary
 from kubectl_reconcile_operators.kafka.rebalance.record import RebalanceRecord, approval_key, map_name, record_of
 from kubectl_reconcile_operators.kafka.rebalance.spec import RebalanceSpec, rebalance_spec
 from kubectl_reconcile_operators.kafka.spec import BROKERS_MAX
-from kubectl_reconcile_operators.kafka.steps import KafkaDo
+from kubectl_reconcile_operators.kafka.steps import Do
 
 _BUSY_S, _IDLE_S = 5.0, 60.0
 _AT_WORK = frozenset({RebalancePhase.REBALANCING, RebalancePhase.STOPPING})
@@ -153,7 +153,7 @@ def _approval(cr: Manifest, record: RebalanceRecord) -> Iterator[Action]:
     """Yield the approval of what is proposed, which is for this very proposal."""
     key = approval_key(record.digest)
     if record.phase is RebalancePhase.PROPOSAL_READY and record.proposal and key not in actions_done(cr):
-        yield Action(key, KafkaDo.ALLOW_MOVES.value, summary(record.proposal), needs_approval=True)
+        yield Action(key, Do.ALLOW_MOVES.value, summary(record.proposal), needs_approval=True)
 
 
 # --- status ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from kubectl_reconcile.module_api import Context, Manifest, map_at
 from kubectl_reconcile_operators.kafka.partitions.assignment import digest_of
 from kubectl_reconcile_operators.kafka.rebalance.decision import RebalancePhase
 from kubectl_reconcile_operators.kafka.rebalance.kept import PACKED, KeptProposal, read_back, written
-from kubectl_reconcile_operators.kafka.steps import KafkaDo
+from kubectl_reconcile_operators.kafka.steps import Do
 
 STATE = "state.json"
 _STATE_MAX = 64 * 1024
@@ -45,7 +45,7 @@ class RebalanceRecord:
 
 def approval_key(digest: str) -> str:
     """Return the key of the action by which somebody approves the proposal with this digest."""
-    return f"{KafkaDo.ALLOW_MOVES.value}-{digest}"
+    return f"{Do.ALLOW_MOVES.value}-{digest}"
 
 
 def map_name(cluster: Context, rebalance: str) -> str:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from kubectl_reconcile.module_api import Context, map_at, maps_in, text_at
 from kubectl_reconcile_operators.postgres.situation import DatabaseState, Instance
 from kubectl_reconcile_operators.postgres.spec import TLS_VOLUME, MyDatabaseSpec
-from kubectl_reconcile_operators.postgres.steps import ABSENT, EXPIRED, OK, DatabaseStep, NextDo, Purpose, wait
+from kubectl_reconcile_operators.postgres.steps import ABSENT, EXPIRED, OK, DatabaseStep, Do, Why, wait
 
 
 def in_effect(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> MyDatabaseSpec:
@@ -66,7 +66,7 @@ def _due(spec: MyDatabaseSpec, s: DatabaseState, ctx: Context) -> Iterator[Datab
         if known.get("seen") and (is_better or not known.get("on")):
             what = "reload its certificate" if known.get("on") else "offer TLS"
             given = {"instance": instance.slot}
-            yield DatabaseStep(NextDo.SET_TLS, Purpose.CHANGING, f"have {instance.slot} {what}", str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
+            yield DatabaseStep(Do.SET_TLS, Why.CHANGING, f"have {instance.slot} {what}", str(ctx.number_of(instance.slot)), parameters=given)  # fmt: skip
 
 
 def tls_awaited(spec: MyDatabaseSpec, s: DatabaseState, _template: str, ctx: Context) -> Iterator[DatabaseStep]:

@@ -18,7 +18,7 @@ from kubectl_reconcile_operators.postgres.bootstrap.children import MADE_FOR, fi
 from kubectl_reconcile_operators.postgres.bootstrap.spec import CLUSTER_FIELD, FromCluster
 from kubectl_reconcile_operators.postgres.situation import DatabaseState, VolumeFilling, claim_name
 from kubectl_reconcile_operators.postgres.spec import MyDatabaseSpec
-from kubectl_reconcile_operators.postgres.steps import ABSENT, OK, DatabaseStep, NextDo, Purpose, stop, wait
+from kubectl_reconcile_operators.postgres.steps import ABSENT, OK, DatabaseStep, Do, Why, stop, wait
 
 _FILLINGS = BackupWords(MADE_FOR, WORDS.told, WORDS.numbers, WORDS.proof)
 
@@ -84,10 +84,10 @@ def filled(wanted: FromBackup | FromCluster, s: DatabaseState, seed: str, ctx: C
     if not found.is_begun:
         if found.obstacle:
             yield stop(found.obstacle, "SourceNotFound" if is_copy else "ClaimNotFound")
-        yield DatabaseStep(NextDo.RESTORE, Purpose.CREATING, f"{verb} {what} to the volume of {seed}", seed)
+        yield DatabaseStep(Do.RESTORE, Why.CREATING, f"{verb} {what} to the volume of {seed}", seed)
     elif found.has_failed and found.is_other:
         text = f"delete Job {job}, which failed, since .spec has changed"
-        yield DatabaseStep(NextDo.FORGET_RESTORE, Purpose.CREATING, text, seed)
+        yield DatabaseStep(Do.FORGET_RESTORE, Why.CREATING, text, seed)
     elif found.has_failed:
         hint = f" (hint: correct {field}, or delete Job {job} to have it tried again)"
         reason = "CopyFailed" if is_copy else "RestoreFailed"
@@ -108,7 +108,7 @@ def _told(wanted: FromBackup | FromCluster) -> tuple[str, str, str]:
 
 def filling_children(spec: MyDatabaseSpec, s: DatabaseState, step: DatabaseStep, ctx: Context) -> Iterator[Manifest]:
     """Yield the Job that there is to be: until the database has begun."""
-    if step.do is NextDo.RESTORE and spec.filled_from:
+    if step.do is Do.RESTORE and spec.filled_from:
         yield filling_job(spec, spec.filled_from, ctx, claim_name(step.about))
-    elif s.filling.is_begun and step.do is not NextDo.FORGET_RESTORE:
+    elif s.filling.is_begun and step.do is not Do.FORGET_RESTORE:
         yield named("batch/v1", "Job", filling_name(ctx))
