@@ -176,6 +176,7 @@ format: $(READY) ## Format the code
 
 manifests: $(READY) ## Regenerate deploy/install.yaml, docs and the rules of health, after a change of CRDs, rights, flags, names or rules
 	@$(BIN)/python -m kubectl_reconcile.cli.deploy_files deploy
+	@$(BIN)/python -m kubectl_reconcile.views.schemas > kubectl_reconcile/core/planning/plan.schema.json
 	@$(BIN)/python -m kubectl_reconcile.cli.reference docs
 	@$(BIN)/python -m kubectl_reconcile.cli.health_kinds kubectl_reconcile/core/health/kinds/kinds.json
 	@$(BIN)/python -m kubectl_reconcile.cli.health_page docs/health.md

@@ -2,7 +2,7 @@
 
 ``docs/cli.md`` is the reference of the command line, from the commands' own help; ``docs/annotations.md`` that of annotations, labels and
 finalizers, from their table; `reference_resources` has those of custom resources, conditions and metrics, `reference_formats` those of plan
-files and the module API; ``docs/page-api.json`` is the OpenAPI document of the page's API. Run as a module with the folder ``docs``, it writes all of them there, as ``make manifests`` does; with ``--check`` besides, it ends with status 1 if one of them isn't current.
+files and the module API; ``docs/page-api.json`` is the OpenAPI document of the page's API, ``docs/printed.json`` has the schemas of what ``-o json`` prints. Run as a module with the folder ``docs``, it writes all of them there, as ``make manifests`` does; with ``--check`` besides, it ends with status 1 if one of them isn't current.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kubectl_reconcile.cli.reference_resources import conditions_page, metrics_p
 from kubectl_reconcile.core.annotations import TABLE
 from kubectl_reconcile.core.installation import NAMESPACE, NAMESPACE_VARIABLE
 from kubectl_reconcile.core.other_tools import table as other_tools
+from kubectl_reconcile.views import schemas
 from kubectl_reconcile.web.reference import openapi
 
 _HEAD = """\
@@ -93,6 +94,7 @@ PAGES = {
     "plan-fields.md": plan_fields_page,
     "module-api.md": module_api_page,
     "page-api.json": openapi.text,
+    "printed.json": schemas.printed_text,
 }
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from kubectl_reconcile import module_api, module_testing
-from kubectl_reconcile.core import planning
+from kubectl_reconcile.views import schemas
 
 _PLAN = """\
 # Fields of a plan file
@@ -36,7 +34,7 @@ _TESTING: Final = "for tests"
 
 def plan_fields_page() -> str:
     """Return the reference of plan files."""
-    schema = json.loads((Path(planning.__path__[0]) / "plan.schema.json").read_text(encoding="utf-8"))
+    schema = schemas.plan_file()
     parts = {"The file": schema, **{name.capitalize(): part for name, part in schema["definitions"].items()}}
     return "\n".join([_PLAN, *(line for name, part in parts.items() for line in _table(name, part))])
 
@@ -56,7 +54,7 @@ def _fields(schema: Mapping[str, Any], path: str) -> Iterator[str]:
 
 def _below(field: Mapping[str, Any], path: str) -> Iterator[str]:
     yield from _fields(field, path)
-    for choice in field.get("oneOf", ()):
+    for choice in field.get("anyOf", ()):
         yield from _below(choice, path)
     if "items" in field:
         yield from _below(field["items"], f"{path}[]")
@@ -66,13 +64,13 @@ def _type(field: Mapping[str, Any]) -> str:
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         return f"[{name}](#{name})"
-    if "oneOf" in field:
-        return " or ".join(reversed([_type(choice) for choice in field["oneOf"]]))
+    if "anyOf" in field:
+        return " or ".join(sorted((_type(choice) for choice in field["anyOf"]), key="null".__eq__))
     if "items" in field:
         return f"list of {_type(field['items'])}"
     if isinstance(values := field.get("additionalProperties"), Mapping):
         return f"map to {_type(values)}"
-    if "const" in field or "enum" in field:
+    if "enum" in field:
         return "string"
     kinds = field.get("type", "any")
     return kinds if isinstance(kinds, str) else " or ".join(kinds)
@@ -80,10 +78,8 @@ def _type(field: Mapping[str, Any]) -> str:
 
 def _meaning(field: Mapping[str, Any]) -> str:
     said = str(field.get("description", ""))
-    if "const" in field:
-        said += f" Always `{field['const']}`."
-    if "enum" in field:
-        said += f" One of {', '.join(f'`{each}`' for each in field['enum'])}."
+    if words := [f"`{each}`" for each in field.get("enum", ())]:
+        said += f" One of {', '.join(words)}." if len(words) > 1 else f" Always {words[0]}."
     return said.strip()
 
 

@@ -19,7 +19,7 @@ from kubectl_reconcile.views.text import Tone
 
 _T = TypeVar("_T")
 
-COUNT = Meta(ge=0)
+Count = Annotated[int, Meta(ge=0)]
 
 
 def about(description: str) -> Meta:

@@ -15,7 +15,7 @@ from deepdiff import DeepDiff
 from msgspec import UNSET, Meta, UnsetType
 
 from kubectl_reconcile.core.health.verdict import HealthStatus
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.objects import API_GROUP, Manifest
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
 from kubectl_reconcile.core.rendering.uses import names_at
@@ -23,12 +23,12 @@ from kubectl_reconcile.core.scan.outlook import PlannedFinding, PlanScan
 from kubectl_reconcile.core.ssa.csa_upgrade import taken_from
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
 from kubectl_reconcile.views.changes import PlanView, counts_of, in_order, without_noise
-from kubectl_reconcile.views.document import COUNT, Document, ObjectName, SyncName, about, among, given
+from kubectl_reconcile.views.document import Count, Document, ObjectName, SyncName, about, among, given
 
 _FINGERPRINT = "Digest of this change: from which state to which."
 _BEFORE = "The live object; null if it doesn't exist. Values of Secrets are masked."
 _AFTER = "The object as it will be; null if it is deleted."
-_DIGEST = Meta(pattern="^[0-9a-f]{64}$")
+_Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class PlanPart(Document, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -146,13 +146,13 @@ class ChangeDocument(PlanPart, frozen=True, kw_only=True):
         str, among((each.value for each in Op), "What happens to the object; `act` is an action of a module.")
     ]
     object: Annotated[ObjectName, about("The object.")]
-    fingerprint: Annotated[str | UnsetType, _DIGEST, about(_FINGERPRINT)] = UNSET
+    fingerprint: Annotated[_Digest | UnsetType, about(_FINGERPRINT)] = UNSET
     api_version: Annotated[str | UnsetType, about("The version that it is written in.")] = UNSET
     owner: Annotated[ObjectName | UnsetType, about("The custom resource whose module wants the object.")] = UNSET
     module: Annotated[str | UnsetType, about("The module that wants it.")] = UNSET
     file: Annotated[str | UnsetType, about("The file that it comes from.")] = UNSET
     line: Annotated[int | UnsetType, about("The line in it, from 1.")] = UNSET
-    wave: Annotated[int | UnsetType, COUNT, about("Objects of one wave are written together.")] = UNSET
+    wave: Annotated[Count | UnsetType, about("Objects of one wave are written together.")] = UNSET
     hook: Annotated[
         str | UnsetType, among(("pre-sync", "post-sync", "sync-fail"), "When it runs, if it is a hook.")
     ] = UNSET
@@ -190,7 +190,7 @@ class ChangeDocument(PlanPart, frozen=True, kw_only=True):
 class WholeChangeDocument(ChangeDocument, frozen=True, kw_only=True):
     """What happens to one object, and what it is before and after."""
 
-    fingerprint: Annotated[str, _DIGEST, about(_FINGERPRINT)]
+    fingerprint: Annotated[_Digest, about(_FINGERPRINT)]
     before: Annotated[Mapping[str, Any] | None, about(_BEFORE)]
     after: Annotated[Mapping[str, Any] | None, about(_AFTER)]
 
@@ -198,15 +198,15 @@ class WholeChangeDocument(ChangeDocument, frozen=True, kw_only=True):
 class PlanDocument(PlanPart, frozen=True, kw_only=True):
     """What a sync would do."""
 
-    api_version: Literal["reconcile.dev/v1alpha1"] = "reconcile.dev/v1alpha1"
-    kind: Literal["Plan"] = "Plan"
+    api_version: Literal["reconcile.dev/v1alpha1"]
+    kind: Literal["Plan"]
     sync: Annotated[SyncName | None, about("The Sync that the objects belong to; null for a preview outside any Sync.")]
     revision: Annotated[str, about("The commit, or `worktree-` and a digest for a folder.")]
-    hash: Annotated[str, _DIGEST, about("Covers the Sync, the revision and all changes, hidden values included.")]
+    hash: Annotated[_Digest, about("Covers the Sync, the revision and all changes, hidden values included.")]
     confirmed: Annotated[bool, about("Whether the server tried every change by a dry run.")]
     partial: Annotated[bool, about("Whether only some objects were selected, so that there may be other changes.")]
     approval: Annotated[str, about("The hash that approves the held changes; empty if nothing is held.")]
-    summary: Annotated[dict[str, Annotated[int, COUNT]], about("How many objects, by what happens to them.")]
+    summary: Annotated[dict[str, Count], about("How many objects, by what happens to them.")]
     changes: Annotated[
         Sequence[ChangeDocument],
         about("In the order in which they are carried out. Unchanged objects aren't listed."),
@@ -253,6 +253,8 @@ def changes_of(plan: Plan, view: PlanView) -> Iterator[WholeChangeDocument]:
 def head_of(plan: Plan, view: PlanView) -> dict[str, Any]:
     """Return the fields of a plan's document besides its changes."""
     return {
+        "api_version": f"{API_GROUP}/v1alpha1",
+        "kind": "Plan",
         "sync": SyncName.of(plan.sync),
         "revision": plan.revision,
         "hash": plan.hash,

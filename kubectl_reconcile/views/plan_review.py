@@ -17,7 +17,7 @@ from kubectl_reconcile.source.running.threads import in_thread
 from kubectl_reconcile.views import review
 from kubectl_reconcile.views.ages import current_time
 from kubectl_reconcile.views.changes import PlanView, in_order, notes_on, verdict
-from kubectl_reconcile.views.document import COUNT, Grade, Link, about, grade_of
+from kubectl_reconcile.views.document import Count, Grade, Link, about, grade_of
 from kubectl_reconcile.views.links import commit_link, file_link
 from kubectl_reconcile.views.plan import ChangedFieldDocument, ChangeDocument, PlanDocument, changes_of, head_of
 from kubectl_reconcile.views.syncs import row
@@ -40,7 +40,7 @@ class ReviewedChangeDocument(ChangeDocument, frozen=True, kw_only=True):
     fields: Annotated[Sequence[ReviewedFieldDocument], about("The fields that change, and why.")]
     verdict: Annotated[str, about("What happens to it, in a word.")]
     grade: Grade
-    depth: Annotated[int, COUNT, about("How deep it stands below its owner.")]
+    depth: Annotated[Count, about("How deep it stands below its owner.")]
     notes: Annotated[list[str], about("More details.")]
     rows: Annotated[list[review.Row], about(_ROWS)]
     link: Link

@@ -18,7 +18,7 @@ from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.core.resources.source import chart_settings, path_of
 from kubectl_reconcile.engine.commands import suspend_resume
-from kubectl_reconcile.views.document import COUNT, Document, Grade, Link, Time, about, among, grade_of
+from kubectl_reconcile.views.document import Count, Document, Grade, Link, Time, about, among, grade_of
 from kubectl_reconcile.views.links import commit_link, file_link
 from kubectl_reconcile.views.text import Tone
 
@@ -127,7 +127,7 @@ class RowDocument(Document, frozen=True, kw_only=True):
     url: Annotated[str, about("The repository, without credentials; empty if files are applied by hand.")]
     path: Annotated[str, about("The folder in the repository.")]
     objects: Annotated[int | None, about("How many objects it has; null if unknown.")]
-    health: Annotated[dict[str, Annotated[int, COUNT]], about("How many objects by their health.")]
+    health: Annotated[dict[str, Count], about("How many objects by their health.")]
     changed_at: Time
     message: Annotated[str, about("Why it is in this state; up to 300 characters in lists.")]
 

@@ -29,7 +29,7 @@ from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.failures import STATUS_OF_REASON, ExitStatus, Failure, Interrupted
 from kubectl_reconcile.cli.output.progress import Progress
 from kubectl_reconcile.cli.output.prompt import confirmed, may_ask
-from kubectl_reconcile.cli.output.results import DONE, counted, result_line, results_document, results_summary
+from kubectl_reconcile.cli.output.results import DONE, counted, result_line, results_summary
 from kubectl_reconcile.cli.output.terminal import Terminal, terminals
 from kubectl_reconcile.cli.session import readable, run, selected, target_of, unmatched
 from kubectl_reconcile.cluster.client import Client
@@ -52,7 +52,7 @@ from kubectl_reconcile.engine.sync.perform import perform, settle, tell
 from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
-from kubectl_reconcile.views import syncs
+from kubectl_reconcile.views import results, syncs
 from kubectl_reconcile.views.ages import current_time
 from kubectl_reconcile.views.changes import PlanView
 from kubectl_reconcile.views.text import Line, Span, Tone, line
@@ -364,7 +364,7 @@ def _results(plan: Plan, report: Report, progress: Progress, output: str) -> Ite
     """Return what was done in a form for programs."""
     if output == "name":
         return [line(render.name_of(each.change.ref)) for each in progress.results if each.wrote]
-    return structured(results_document(plan, report, progress.results), output)
+    return structured(results.document(plan, report, progress.results), output)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from kubectl_reconcile.core.apply.results import Result
 from kubectl_reconcile.core.objects import place_of
-from kubectl_reconcile.core.planning.plan import Plan
-from kubectl_reconcile.core.resources.status import Report
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 DONE = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted", "act": "acted"}
@@ -25,38 +22,6 @@ def result_line(result: Result, *, known: bool = False) -> Line:
         return (Span(f"{result.state.value:<8}", Tone.BAD), Span(f" {change.ref}{where}: {why}"))
     tone = Tone.REMOVED if change.op.value == "delete" else Tone.ADDED if change.op.value == "create" else Tone.WARNING
     return (Span(f"{DONE[change.op.value]:<8}", tone), Span(f" {change.ref}"))
-
-
-def results_document(plan: Plan, report: Report, results: Sequence[Result]) -> dict[str, Any]:
-    """Return what a sync did as plain JSON, versioned: how it ended, the counts, each change with its result."""
-    return {
-        "apiVersion": "reconcile.dev/v1alpha1",
-        "kind": "SyncResult",
-        "sync": None if plan.sync is None else {"namespace": plan.sync.namespace, "name": plan.sync.name},
-        "revision": plan.revision,
-        "result": report.ending.value,
-        "message": report.sentence,
-        "results": [_result(each) for each in results],
-        "problems": [str(problem) for problem in plan.errors],
-        "warnings": list(report.warnings),
-        "held": [hold.message for hold in plan.holds],
-    }
-
-
-def _result(result: Result) -> dict[str, Any]:
-    change = result.change
-    ref = change.ref
-    full = {
-        "op": change.op.value,
-        "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name},
-        "state": result.state.value,
-        "wrote": result.wrote,
-        "error": result.error,
-        "file": change.provenance.file,
-        "line": max(change.provenance.line, 0),
-        "durationMs": round(result.duration_ms),
-    }
-    return {key: value for key, value in full.items() if value not in ("", 0) or key == "wrote"}
 
 
 def results_summary(counts: Mapping[str, int], duration_s: float) -> Line:
