@@ -41,7 +41,7 @@ def test_names_are_kebab_case_and_each_place_has_a_name_once():
     assert len({(row.name, row.place) for row in TABLE}) == len(TABLE)
 
 
-SPELLED = re.compile(r"(?<![\w.-])reconcile\.dev/([A-Za-z][A-Za-z-]*)")
+SPELLED = re.compile(r"(?<![\w./-])reconcile\.dev/([A-Za-z][A-Za-z-]*)")
 SET = f"applyset-{'A-_9' * 10}xyz-v1"
 
 
