@@ -165,7 +165,7 @@ class Followed:
         """Sync once, as an administrator, and tell it on the Sync as a daemon does."""
         target = await targets.sync_target(self.session, self.name, self.namespace)
         done = await perform(self.session, target, await reconcile.plan(self.session, target))
-        await tell(self.session, target, done.report)
+        await tell(self.session, done.target, done.report)
 
     async def status(self, **status: Any) -> None:
         path = PATHS["Sync"].format(namespace=self.namespace, name=self.name)

@@ -211,7 +211,7 @@ async def _have_enough(session: Session, grants: Iterable[_Grant]) -> bool:
 
 
 def _with_account(target: Target, options: GrantOptions) -> Target:
-    """Have a Sync that isn't there yet act as the account that the user names."""
+    """Return a target whose Sync, where it isn't there yet, acts as the account that the user names."""
     if not options.service_account:
         return target
     if target.parent is not None:
@@ -221,8 +221,7 @@ def _with_account(target: Target, options: GrantOptions) -> Target:
             "leave out --service-account",
             status=ExitStatus.USAGE,
         )
-    target.sync = replace(target.sync, service_account=options.service_account)
-    return target
+    return replace(target, sync=replace(target.sync, service_account=options.service_account))
 
 
 def _remarks(found: Needed, target: Target) -> Iterator[Line]:

@@ -306,7 +306,7 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
     progress.expect(plan)
     target = await targets.ensure_parent(session, target)
     if options.timeout_s:
-        target.sync = replace(target.sync, timeout_s=options.timeout_s)
+        target = replace(target, sync=replace(target.sync, timeout_s=options.timeout_s))
     stopping = asyncio.Event()
     waits = options.wait and target.sync.waits_for_health
     health, unwell = MembersHealth(session.health_of(target.sync)), list[str]()
@@ -321,13 +321,13 @@ async def _work(session: Session, target: Target, options: SyncOptions, file: Pl
             if stopping.is_set():
                 raise asyncio.CancelledError
             if not plan.partial:  # part of a Sync says nothing about the whole
-                await tell(session, target, done.report)
+                done = replace(done, target=await tell(session, done.target, done.report))
             if _has_modules(session, plan):
 
                 def choose(made: Plan) -> Plan:
                     return progress.expect(selected(session, options.chosen, made, among=[]))
 
-                await settle(session, target, hooks, members=members, choose=choose)
+                await settle(session, done, hooks, members=members, choose=choose)
             ended = _ended(plan, progress.counts(plan))
             if ended is ExitStatus.OK and waits:
                 left_s = target.sync.timeout_s - (time.monotonic() - started_s - waited_s)

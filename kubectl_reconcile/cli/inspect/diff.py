@@ -298,7 +298,7 @@ async def _watched(
         while True:
             saved.clear()
             try:
-                target.values = await values_of(session, target.sync)
+                target = replace(target, values=await values_of(session, target.sync))
                 behalf = lookups.Behalf.of(session, target.sync, target.parent)
                 await lookups.read_again(session, target.reader, behalf)
                 await reconcile.read(session, target)

@@ -353,6 +353,8 @@ class PlanBuilder(Struct):
             schedule=self._schedule(changes, steps.barriers),
             verdicts=self.verdicts,
             settled=tuple(self.settled),
+            digest=inputs.digest if inputs.whole else "",
+            commit=inputs.revision.commit,
         )
 
     def _inherit_uses(self) -> None:

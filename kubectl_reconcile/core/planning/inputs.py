@@ -113,7 +113,7 @@ class Inputs(Struct, frozen=True):
     """Everything known. *grouped* is False for a preview of files that belong to no Sync: nothing is pruned then.
 
     *whole* is False where *desired* is only a part of what Git asks for: then nothing is pruned, no hook runs, and nothing waits for what isn't in the part.
-    *served* are kinds of the cluster that go by the name of one that it doesn't serve as it is asked for.
+    *served* are kinds of the cluster that go by the name of one that it doesn't serve as it is asked for. *digest* is that of *desired*, whatever the commit.
     """
 
     sync: Sync
@@ -131,6 +131,7 @@ class Inputs(Struct, frozen=True):
     grouped: bool = True
     whole: bool = True
     served: frozenset[GroupVersionKind] = frozenset()
+    digest: str = ""
 
     def remembering(self, **known: Any) -> Inputs:
         """Return these inputs with more in memory."""

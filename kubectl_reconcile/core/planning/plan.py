@@ -26,6 +26,7 @@ from msgspec.structs import force_setattr, replace
 
 from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.parse import VariableUse
+from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.module.api import Module, Observation
 from kubectl_reconcile.core.module.inputs import Owned
 from kubectl_reconcile.core.module.outcome import Action
@@ -287,7 +288,8 @@ class Plan(Struct, frozen=True):
     *verdicts* are the objects found unchanged, to be handed to the next build. *marked* tells what says that it is of the set. *confirmed* tells that the server has tried every change. *settled* are the contentions of which nothing is
     left: the fields are as they should be. *partial* tells that a person chose some of the changes, and that there
     may be others. *lacking* must be listed, and the plan built once more, before it is known what deletions take along.
-    *unhealthy* are objects that aren't well before the sync, in previews alone.
+    *unhealthy* are objects that aren't well before the sync, in previews alone. *digest* is that of all that the source asks for, empty for a plan
+    of a part of it; *commit* is the one that it is at.
     """
 
     sync: ObjectRef | None
@@ -304,6 +306,8 @@ class Plan(Struct, frozen=True):
     confirmed: bool = False
     partial: bool = False
     unhealthy: tuple[Unhealthy, ...] = ()
+    digest: str = ""
+    commit: Commit | None = None
 
     @property
     def hash(self) -> str:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_phase import is_at_rest
@@ -237,7 +239,7 @@ class SyncController:
     async def _turn(self, ref: ObjectRef, sync: Sync, manifest: Manifest, *, asked: bool) -> None:
         followed = self._followed.setdefault(ref, FollowedSync())
         if followed.target is not None:
-            followed.target.sync, followed.target.parent = sync, manifest
+            followed.target = replace(followed.target, sync=sync, parent=manifest)
         if changed := followed.changed.take(time.monotonic()):
             followed.state, _ = step(followed.state, on.ObjectsChanged(changed), time.monotonic())
         try:

@@ -26,7 +26,7 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, map_at, maps_in
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.rendering.holding import with_fitting
-from kubectl_reconcile.core.rendering.substitution import NO_VALUES
+from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Values
 from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.history import with_put_back
@@ -157,7 +157,7 @@ class SyncWork(Struct, frozen=True):
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
             followed.target.reader.chart = await chart_of(self.context.session_of(sync), sync)
-            await self._read_values(ref, sync, followed.target)
+            followed.target = replace(followed.target, values=await self._values(ref, sync, followed.target.values))
             await lookups.read_again(self.context.session_of(sync), followed.target.reader)
         except SourceError as error:
             return on.SourceFailed(str(error))
@@ -171,16 +171,18 @@ class SyncWork(Struct, frozen=True):
         )
         return None
 
-    async def _read_values(self, ref: ObjectRef, sync: Sync, target: Target) -> None:
-        """Read the values of variables, unless the watches show that they are as they were.
+    async def _values(self, ref: ObjectRef, sync: Sync, before: Values) -> Values:
+        """Return the values of variables, those of *before* where the watches show that they are as they were.
 
         Raises:
             ApiError: the server doesn't answer.
         """
         watch = self.context.view.variables
-        if target.values is NO_VALUES or not watch.is_current(sync):
-            target.values = await values_of(self.context.session_of(sync), sync)
-            watch.follow(sync, target.values, lambda: self.changed(ref))
+        if before is not NO_VALUES and watch.is_current(sync):
+            return before
+        values = await values_of(self.context.session_of(sync), sync)
+        watch.follow(sync, values, lambda: self.changed(ref))
+        return values
 
     async def _read(
         self, followed: FollowedSync, sync: Sync, source: SourceSpec, target: Target, *, is_urgent: bool
@@ -245,8 +247,7 @@ class SyncWork(Struct, frozen=True):
         if followed.target is not None and followed.state.source.is_read:
             if source.verified is not None:
                 source.verified.go_on_from(followed.target.source)
-            followed.target.source = source
-            return followed.target
+            return replace(followed.target, source=source)
         followed.forget()
         reader = self.context.session.reader()
         return Target(sync, source, parent=self.context.live(ref), reader=reader, locally=self.lanes.local)
@@ -260,11 +261,10 @@ class SyncWork(Struct, frozen=True):
         target, desired = followed.read()
         self.context.contention.pushed(ref, desired.revision.sha)
         sight = Sight.MANY if asked.unseen else Sight.ALL
-        planned = await self._planned(ref, target, desired, sight=sight, remembered=True)
+        planned = await self._planned(followed, target, desired, sight=sight, remembered=True)
         made, desired = planned.plan, planned.desired
         if planned.was_told_anew:
             followed.told_anew(desired)
-        target.verdicts = made.verdicts
         followed.find_places(made, desired)
         if (live := self.context.live(ref, target.parent)) is not None:
             await self.health.take_up(target.sync, live, followed.places)
@@ -283,17 +283,16 @@ class SyncWork(Struct, frozen=True):
             places = followed.places if is_known else followed.places_by(whole, target.sync.default_namespace)
             return _part(places, whole, members)
 
-        made = await self._planned(ref, narrow, desired, choose=part, remembered=True)
+        made = await self._planned(followed, narrow, desired, choose=part, remembered=True)
         if made.was_told_anew:
             followed.told_anew(made.desired)
             followed.find_places_again(made.desired, target.sync.default_namespace)
-        target.verdicts = narrow.verdicts
         is_contended_anew = self.context.contention.of(ref) != contentions
         return on.PlanMade(made.plan, contention_changed=is_contended_anew, was_told_anew=made.was_told_anew)
 
     async def _planned(
         self,
-        ref: ObjectRef,
+        followed: FollowedSync,
         target: Target,
         desired: Desired,
         *,
@@ -303,12 +302,13 @@ class SyncWork(Struct, frozen=True):
     ) -> PlannedSync:
         """Plan members, without fields that others keep overwriting; modules are asked beside that."""
         session, view = self.context.session_of(target.sync), self.context.view.of(target.sync)
-        target.contentions = self.context.contention.contentions()
-        overwritten = partial(self.context.overwritten, ref)
-        return await plan_for(
-            session, target, desired, view, children=False, choose=choose, sight=sight, overwritten=overwritten,
-            remembered=remembered,
+        planned = await plan_for(
+            session, target, desired, view, memory=followed.memory, children=False, choose=choose, sight=sight,
+            contentions=self.context.contention.contentions(),
+            overwritten=partial(self.context.overwritten, target.sync.ref), remembered=remembered,
         )  # fmt: skip
+        followed.memory = planned.memory
+        return planned
 
     async def _apply_set(self, ref: ObjectRef, followed: FollowedSync, work: on.ApplySet) -> on.Event:
         target, desired = followed.read()
@@ -323,20 +323,22 @@ class SyncWork(Struct, frozen=True):
         by = Sight.MANY if work.unseen else Sight.ALL
 
         async def write(sight: Sight) -> Done:
-            made = work.plan if sight is by else (await self._planned(ref, target, desired)).plan
-            return await perform(
-                self.context.session, target, made, replace(writer, provisional=sight is not Sight.ALL)
-            )
+            target, _ = followed.read()
+            made = work.plan if sight is by else (await self._planned(followed, target, desired)).plan
+            done = await perform(
+                self.context.session, target, made, replace(writer, provisional=sight is not Sight.ALL),
+                memory=followed.memory, recorded=self.context.cache.wrote,
+            )  # fmt: skip
+            followed.take(done)
+            return done
 
-        target.parent = seen_before = self.context.live(ref, target.parent) or target.parent
+        followed.target = replace(target, parent=self.context.live(ref, target.parent) or target.parent)
         beside = asyncio.create_task(wait.beside(), name=f"beside {ref}")
         try:
-            async with told_late(_MOMENT_S, partial(self._announce, ref, target, work)) if writes else nullcontext():
+            async with told_late(_MOMENT_S, partial(self._announce, ref, work)) if writes else nullcontext():
                 went = await until_seen(by, write, lambda done: done.results, stop)
         finally:
             beside.cancel()
-        if target.parent and target.parent is not seen_before:
-            self.context.cache.wrote(target.parent)
         if stop.is_set():
             return on.PassInterrupted()
         followed.earlier = None
@@ -381,12 +383,10 @@ class SyncWork(Struct, frozen=True):
 
     # The status ------------------------------------------------------------------------------
 
-    async def _announce(self, ref: ObjectRef, target: Target, work: on.ApplySet) -> None:
-        """Say that work is under way, on the Sync as it is since its books were brought up to date for that."""
+    async def _announce(self, ref: ObjectRef, work: on.ApplySet) -> None:
+        """Say that work is under way."""
         if not work.announced:
             return
-        if target.parent is not None:
-            self.context.cache.wrote(target.parent)
         message = f"{work.announced} object{'s' if work.announced > 1 else ''} to write at {work.plan.revision[:7]}"
         await self._say_reconciling(ref, message)
 

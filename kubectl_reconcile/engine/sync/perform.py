@@ -30,7 +30,7 @@ from kubectl_reconcile.engine.apply.object_writer import write_status
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.reconcile import Target, plan
+from kubectl_reconcile.engine.sync.reconcile import NOTHING_KNOWN, PassMemory, Target, plan
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified, verification_of
 
@@ -41,15 +41,25 @@ TOOLING = f"kubectl-reconcile/v{kubectl_reconcile.__version__}"
 
 
 class Done(Struct, frozen=True):
-    """A plan carried out, as far as it went."""
+    """A plan carried out, as far as it went: the *target* with its Sync as that left it, and the *memory* for the next pass."""
 
     plan: Plan
     results: tuple[Result, ...]
     report: Report
+    target: Target
+    memory: PassMemory
 
 
-async def perform(session: Session, target: Target, made: Plan, writer: Writer | None = None) -> Done:
-    """Carry out *made*, and return how it went. Members are written as *writer* has it; the books are kept by *session*.
+async def perform(
+    session: Session,
+    target: Target,
+    made: Plan,
+    writer: Writer | None = None,
+    *,
+    memory: PassMemory = NOTHING_KNOWN,
+    recorded: Callable[[Manifest], None] = lambda _: None,
+) -> Done:
+    """Carry out *made*, and return how it went. Members are written as *writer* has it; the books are kept by *session*, and *recorded* hears what they say.
 
     What the server hasn't tried yet it tries first, so that what it refuses is known before anything is
     written. Then the set's parent says what it may hold, and only then is anything written.
@@ -74,23 +84,23 @@ async def perform(session: Session, target: Target, made: Plan, writer: Writer |
         results = untouched(made, reason)
     else:
         if target.grouped:
-            await _record(session.client, target, contents, exact=False)
+            target = await _record(session.client, target, contents, recorded, exact=False)
         results = tuple(await writer.run(made))
     report = report_of(made, results, stopped=writer.stopping.is_set())
-    report = report if made.partial else replace(report, digest=target.digest)
+    report = report if made.partial else replace(report, digest=made.digest)
     report = replace(
         report, verification=verification_of(target.source), helm=sync.source.told() if sync.source else {}
     )
-    if target.commit is not None and target.commit.sha == report.revision:
-        report = replace(report, author=target.commit.author, subject=target.commit.subject)
-    target.verdicts = {**target.verdicts, **made.verdicts, **verdicts_of(results)}
+    if made.commit is not None and made.commit.sha == report.revision:
+        report = replace(report, author=made.commit.author, subject=made.commit.subject)
     if target.grouped and report.reason is ConditionReason.SYNCED and not made.partial:
-        await _record(session.client, target, contents | Contents.of(_still_there(made, results)), exact=True)
-        if target.parent is not None and _spends_approvals(sync, made):
-            target.parent = await patched(session.client, sync_path(sync), target.parent, _without(sync.approved_plan))
+        left = Contents.of(_still_there(made, results))
+        target = await _record(session.client, target, contents | left, recorded, exact=True)
+        if _spends_approvals(sync, made):
+            target = await _noted(session.client, target, _without(sync.approved_plan), recorded)
     if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
         await session.refresh()
-    return Done(made, results, report)
+    return Done(made, results, report, target, memory.adding({**made.verdicts, **verdicts_of(results)}))
 
 
 def after_provisional(before: Done, done: Done) -> Done:
@@ -124,10 +134,10 @@ def _without(approvals: str) -> Callable[[Manifest], Manifest | None]:
     return patch
 
 
-async def _record(client: Client, target: Target, wanted: Contents, *, exact: bool) -> None:
+async def _record(
+    client: Client, target: Target, wanted: Contents, recorded: Callable[[Manifest], None], *, exact: bool
+) -> Target:
     """Note on the parent which kinds and namespaces its members have: all before writing, no more than that after."""
-    if target.parent is None:
-        return
 
     def marks_for(parent: Manifest) -> Manifest | None:
         recorded, ref = Contents.recorded(parent), target.sync.ref
@@ -135,7 +145,23 @@ async def _record(client: Client, target: Target, wanted: Contents, *, exact: bo
         enough = marks == recorded.metadata(ref, TOOLING) and (recorded.is_detailed or not exact)
         return None if enough and _has(parent, marks) else {"metadata": marks}
 
-    target.parent = await patched(client, sync_path(target.sync), target.parent, marks_for)
+    return await _noted(client, target, marks_for, recorded)
+
+
+async def _noted(
+    client: Client,
+    target: Target,
+    note: Callable[[Manifest], Manifest | None],
+    recorded: Callable[[Manifest], None],
+) -> Target:
+    """Return *target* with its Sync as it is once *note* was taken of something on it; where there is none, nothing is."""
+    if target.parent is None:
+        return target
+    parent = await patched(client, sync_path(target.sync), target.parent, note)
+    if parent is target.parent:
+        return target
+    recorded(parent)
+    return replace(target, parent=parent)
 
 
 def _has(parent: Manifest, marks: Mapping[str, Any]) -> bool:
@@ -175,40 +201,41 @@ def status_after(
     )  # fmt: skip
 
 
-async def tell(session: Session, target: Target, report: Report) -> None:
-    """Write how a pass went onto the target's Sync, where it has one.
+async def tell(session: Session, target: Target, report: Report) -> Target:
+    """Write how a pass went onto the target's Sync, where it has one; return the target with that.
 
     Raises:
         ApiError: the server refuses, or doesn't answer.
     """
     if target.parent is None:
-        return
+        return target
     status = status_after(target.parent, report, target.sync.requested_at)
-    if status != map_at(target.parent, "status"):
-        target.parent = await write_sync_status(session, target.parent, status)
+    if status == map_at(target.parent, "status"):
+        return target
+    return replace(target, parent=await write_sync_status(session, target.parent, status))
 
 
 async def settle(
     session: Session,
-    target: Target,
+    done: Done,
     hooks: Hooks,
     *,
     members: Client | None = None,
     rounds: int = 5,
     choose: Callable[[Plan], Plan] = lambda made: made,
-) -> Done | None:
-    """Go on until nothing more is to be done at once: statuses and children follow what a pass has made.
+) -> Done:
+    """Return how it ended once nothing more is to be done at once: statuses and children follow what the pass has made that is *done*.
 
-    Members are written by *members*, where that isn't the session's client. Of each plan only what *choose* returns is done. Returns the last round that wrote something, None where none did.
+    Members are written by *members*, where that isn't the session's client. Of each plan only what *choose* returns is done.
 
     Raises:
         SourceError: the source can't be read.
         ApiError: the server refuses, or doesn't answer.
     """
-    last = None
     for _ in range(rounds):
-        made = choose(await plan(session, target))
+        made = choose(await plan(session, done.target, done.memory))
         if not any(change.writes for change in made.changes) and not made.outcomes.statuses:
-            return last
-        last = await perform(session, target, made, Writer(session.client, hooks, members=members))
-    return last
+            return done
+        writer = Writer(session.client, hooks, members=members)
+        done = await perform(session, done.target, made, writer, memory=done.memory)
+    return done

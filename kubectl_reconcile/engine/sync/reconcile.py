@@ -12,14 +12,14 @@ import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.cache import Cache, Feed
 from kubectl_reconcile.core.manifests.parse import Located
-from kubectl_reconcile.core.manifests.revision import Commit, Revision
+from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.module.api import Module
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, map_at, maps_in
@@ -64,13 +64,11 @@ class Locally(Protocol):
         """Return what *work* reads; *otherwise* where that takes too long."""
 
 
-class Target(Struct):
+class Target(Struct, frozen=True):
     """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none, and between the turns of a daemon.
 
-    *grouped* is False for files previewed outside any Sync. *contentions* are fields to be left alone. *digest* is that of
-    what was planned last, if that was all that the source asks for. *locally* reads clones where a plan mustn't wait for a server. *values* are those of
-    the variables that the Sync declares. *footing* is what the plan before leaves to the next, and *kinds* are those that its *verdicts* rest on.
-    *commit* is that of what was planned last.
+    *grouped* is False for files previewed outside any Sync. *locally* reads clones where a plan mustn't wait for a server. *values* are those of
+    the variables that the Sync declares.
     """
 
     sync: Sync
@@ -78,23 +76,17 @@ class Target(Struct):
     grouped: bool = True
     parent: Manifest | None = None
     reader: ManifestReader = field(default_factory=ManifestReader)
-    verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
-    contentions: Contentions = field(default_factory=dict)
-    digest: str = ""
     locally: Locally | None = None
     values: Values = NO_VALUES
-    footing: Footing | None = None
-    kinds: Mapping[GroupVersionKind, Kind] = field(default_factory=dict)
-    commit: Commit | None = None
-    _filled: tuple[Desired, Values, Desired] | None = None
 
-    def filled(self, desired: Desired) -> Desired:
-        """Return what the source asks for with the values of variables in it; the same as before for the same. Blocks."""
-        before = self._filled
-        if before is not None and before[0] is desired and before[1].is_same_as(self.values):
-            return before[2]
-        self._filled = desired, self.values, with_values(desired, self.values, Lines(self.source, desired.revision))
-        return self._filled[2]
+    def read(self) -> Desired:
+        """Return what the source asks for now, with the values of variables in it. Blocks.
+
+        Raises:
+            SourceError: the source can't be read.
+        """
+        desired = self.reader.read(self.source, self.sync)
+        return self.reader.filled(desired, self.values, Lines(self.source, desired.revision))
 
     def follows_same(self, other: Target) -> bool:
         """Tell whether both have what they follow from the same repository, with the same credentials."""
@@ -106,6 +98,35 @@ class Target(Struct):
         return self.source.followed is None or self.reader.has_moved(self.source.followed)
 
 
+class PassMemory(Struct, frozen=True):
+    """What a pass leaves to the next: which objects it found as they should be (*verdicts*), under which *kinds*, and the *footing* of its plan."""
+
+    verdicts: Mapping[ObjectRef, tuple[str, str]] = field(default_factory=dict)
+    kinds: Mapping[GroupVersionKind, Kind] = field(default_factory=dict)
+    footing: Footing | None = None
+
+    def under(self, kinds: Mapping[GroupVersionKind, Kind]) -> Mapping[ObjectRef, tuple[str, str]]:
+        """Return the verdicts that hold under *kinds*: what a schema of before had no fields for may be missing by that of now."""
+        others = {gvk.group_kind for gvk, kind in kinds.items() if self.kinds.get(gvk, kind) is not kind}
+        if not others:
+            return self.verdicts
+        return {ref: each for ref, each in self.verdicts.items() if ref.group_kind not in others}
+
+    def after(self, known: Inputs, made: Plan, footing: Footing | None) -> PassMemory:
+        """Return what is remembered once a plan was *made* of all that is *known*; one of a part of a set says nothing about the others."""
+        if not known.whole:
+            return self.adding(made.verdicts)
+        return PassMemory(made.verdicts, {**self.kinds, **known.kinds}, footing)
+
+    def adding(self, verdicts: Mapping[ObjectRef, tuple[str, str]]) -> PassMemory:
+        """Return this with more verdicts."""
+        return replace(self, verdicts={**self.verdicts, **verdicts})
+
+
+NOTHING_KNOWN: Final = PassMemory()
+"""What the first pass has from earlier ones."""
+
+
 def read_with_bases(target: Target, applied: str) -> Desired:
     """Return what the source asks for now, having fetched what the revision *applied* last held. Blocks.
 
@@ -114,7 +135,7 @@ def read_with_bases(target: Target, applied: str) -> Desired:
     Raises:
         SourceError: the source can't be read.
     """
-    desired = target.filled(target.reader.read(target.source, target.sync))
+    desired = target.read()
     if applied and applied != desired.revision.sha and target.source.followed is not None:
         if desired.revision.overlay is None:
             target.source.followed.bring(applied)
@@ -167,22 +188,19 @@ async def read(session: Session, target: Target, *, shown: bool = True) -> Desir
         SourceError: the source can't be read.
         ApiError: the server doesn't answer.
     """
-
-    def filled() -> Desired:
-        return target.filled(target.reader.read(target.source, target.sync))
-
     behalf = lookups.Behalf.of(session, target.sync, target.parent) if shown else None
-    return await lookups.answered(session, [target.reader], lambda: in_thread(filled), behalf)
+    return await lookups.answered(session, [target.reader], lambda: in_thread(target.read), behalf)
 
 
-async def plan(session: Session, target: Target) -> Plan:
-    """Return what a sync of *target* would do, children included. Writes nothing.
+async def plan(session: Session, target: Target, memory: PassMemory = NOTHING_KNOWN) -> Plan:
+    """Return what a sync of *target* would do, children included, as an earlier pass left the *memory* of it. Writes nothing.
 
     Raises:
         SourceError: the source can't be read.
         ApiError: the server refuses, or doesn't answer.
     """
-    return (await plan_for(session, target, await read(session, target), OneShotView(Cache(session.client)))).plan
+    view = OneShotView(Cache(session.client))
+    return (await plan_for(session, target, await read(session, target), view, memory=memory)).plan
 
 
 async def preview(session: Session, target: Target) -> Plan:
@@ -198,10 +216,14 @@ async def preview(session: Session, target: Target) -> Plan:
 
 
 class PlannedSync(Struct, frozen=True):
-    """A plan, all *inputs* that it was made of, and what it is for: *desired* is all that the source asks for, which is another than before where a chart *was_told_anew* what it looks up."""
+    """A plan, all *inputs* that it was made of, and the *memory* for the next.
+
+    *desired* is all that the source asks for, which is another than before where a chart *was_told_anew* what it looks up.
+    """
 
     plan: Plan
     inputs: Inputs
+    memory: PassMemory
     desired: Desired
     was_told_anew: bool = False
 
@@ -212,13 +234,15 @@ async def plan_for(
     desired: Desired,
     view: ClusterView,
     *,
+    memory: PassMemory = NOTHING_KNOWN,
     children: bool = True,
     choose: Callable[[Desired], Desired] = lambda whole: whole,
     sight: Sight = Sight.ALL,
+    contentions: Contentions | None = None,
     overwritten: Overwritten = nobody_overwrites,
     remembered: bool = False,
 ) -> PlannedSync:
-    """Return what bringing the cluster to what is *chosen* of *desired* would do, as seen through *view*.
+    """Return what bringing the cluster to what is *chosen* of *desired* would do, as seen through *view*, with *contentions* left alone.
 
     Without *children*, what modules make of the members is left out: somebody else manages it. *sight* is how far it is looked for what is new;
     what isn't is to be written by a provisional run. Where *desired* is *remembered* from an earlier pass, a chart is told again what it looks up
@@ -230,24 +254,26 @@ async def plan_for(
     """
 
     async def begun(desired: Desired) -> Inputs:
-        return await inputs_of(session, target, choose(desired), view, children=children)
+        found = await inputs_of(session, target, choose(desired), view, memory, children=children)
+        return found.remembering(contentions=contentions or {})
 
     inputs = await begun(desired)
     if remembered:
         inputs = inputs.knowing(chart=desired.looked_up)
 
+    footing = memory.footing
+
     async def build(known: Inputs) -> Plan:
+        nonlocal footing
         is_long = len(known.desired) > _AT_ONCE and not known.modules.by_kind
-        work = functools.partial(planner.build_on, known, target.footing)
-        found, target.footing = await in_thread(work) if is_long else work()
+        work = functools.partial(planner.build_on, known, footing)
+        found, footing = await in_thread(work) if is_long else work()
         return found
 
     answers = SyncAnswers(session, target, desired, begun, ClusterAnswers(session, sight, overwritten))
     known = await planned(target.sync.ref, inputs, build, answers)
-    now, seen = answers.desired, known.inputs
-    target.digest, target.commit = now.digest if seen.whole else "", seen.revision.commit
-    target.verdicts, target.kinds = {**target.verdicts, **known.plan.verdicts}, {**target.kinds, **seen.kinds}
-    return PlannedSync(known.plan, seen, now, now is not desired)
+    after = memory.after(known.inputs, known.plan, footing)
+    return PlannedSync(known.plan, known.inputs, after, answers.desired, answers.desired is not desired)
 
 
 class SyncAnswers(Struct):
@@ -317,7 +343,9 @@ class SyncAnswers(Struct):
         return {"begun": await self.begun(self.desired)}
 
 
-async def inputs_of(session: Session, target: Target, desired: Desired, view: ClusterView, *, children: bool) -> Inputs:
+async def inputs_of(
+    session: Session, target: Target, desired: Desired, view: ClusterView, memory: PassMemory, *, children: bool
+) -> Inputs:
     """Return what a plan is built from, before its builder asks for more.
 
     Raises:
@@ -355,10 +383,11 @@ async def inputs_of(session: Session, target: Target, desired: Desired, view: Cl
             *gather.beyond(target.parent, failures),
         ),
         coverage=gather.coverage_of(failures, holds.namespaces, recorded, session.discovery.unavailable),
-        memory=_memory(target, desired, kinds),
+        memory=_memory(target, desired, memory.under(kinds)),
         grouped=target.grouped,
         whole=desired.whole,
         served=session.namesakes(asked - kinds.keys()),
+        digest=desired.digest,
     )
 
 
@@ -393,23 +422,13 @@ def _read_whole(
     return list(dict.fromkeys(feed for feeds in found for feed in feeds))
 
 
-def _verdicts_by(target: Target, kinds: Mapping[GroupVersionKind, Kind]) -> Mapping[ObjectRef, tuple[str, str]]:
-    """Return the verdicts that hold under *kinds*: what a schema of before had no fields for may be missing by that of now."""
-    others = {gvk.group_kind for gvk, kind in kinds.items() if target.kinds.get(gvk, kind) is not kind}
-    return (
-        {ref: each for ref, each in target.verdicts.items() if ref.group_kind not in others}
-        if others
-        else target.verdicts
-    )
-
-
-def _memory(target: Target, desired: Desired, kinds: Mapping[GroupVersionKind, Kind]) -> Memory:
+def _memory(target: Target, desired: Desired, verdicts: Mapping[ObjectRef, tuple[str, str]]) -> Memory:
     """Return what is known of earlier syncs: whether one ended well, and whether that was of the state that is asked for."""
     status = map_at(target.parent or {}, "status")
     newest = current_of(maps_in(status.get("history")))
     applied = status.get("lastAppliedRevision") == desired.revision.sha
     settled = bool(desired.digest) and (newest or {}).get("digest") == desired.digest
     return Memory(
-        _verdicts_by(target, kinds), contentions=target.contentions, settled=settled, installed=newest is not None,
+        verdicts, settled=settled, installed=newest is not None,
         applied=applied and not is_of_other_settings(newest, helm_of(target)),
     )  # fmt: skip

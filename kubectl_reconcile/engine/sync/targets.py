@@ -198,7 +198,7 @@ async def target_of_manifest(session: Session, manifest: Manifest) -> Target | N
     target = Target(sync, source, reader=session.reader(), values=await values_of(session, sync))
     target.reader.chart = await chart_of(session, sync)
     with suppress(NotFound, Forbidden):
-        target.parent = await session.client.get(f"{_path(sync.namespace)}/{sync.name}")
+        return replace(target, parent=await session.client.get(f"{_path(sync.namespace)}/{sync.name}"))
     return target
 
 
@@ -316,12 +316,12 @@ async def _with_parent(session: Session, target: Target, manager: str) -> Target
     """Return *target* with the live Sync of its name, if there is one, and that Sync's rules."""
     live = await _find(session, target.sync.name, target.sync.namespace) if target.grouped else None
     if live is not None:
-        target.parent, target.sync = live, Sync.of(live)
+        target = replace(target, parent=live, sync=Sync.of(live))
         known = target.sync.field_manager
         if manager and manager != known:
             name = f"{target.sync.namespace}/{target.sync.name}"
             raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and keeps doing so")
-        target.values = await values_of(session, target.sync)
+        target = replace(target, values=await values_of(session, target.sync))
         target.reader.chart = await chart_of(session, target.sync)
     return target
 
@@ -339,10 +339,10 @@ async def ensure_parent(session: Session, target: Target) -> Target:
         spec = {"fieldManager": manager} if manager != FIELD_MANAGER else {}
         body: Manifest = {"apiVersion": SYNC.api_version, "kind": SYNC.kind, "metadata": metadata, "spec": spec}
         try:
-            target.parent = await session.client.create(_path(target.sync.namespace), body)
+            parent = await session.client.create(_path(target.sync.namespace), body)
         except AlreadyExists:  # somebody made it at the same moment; it is what we would have found a moment later
             return await _with_parent(session, target, manager if manager != FIELD_MANAGER else "")
-        target.sync = Sync.of(target.parent)
+        return replace(target, parent=parent, sync=Sync.of(parent))
     return target
 
 

@@ -143,7 +143,7 @@ async def test_a_member_of_which_only_our_record_was_lost_loses_what_git_drops(s
         git_server.push({"a.yaml": json.dumps(config_map("lost", **data))}, "Change")
         target = await targets.sync_target(session, "followed", shop.namespace)
         done = await perform(session, target, await reconcile.plan(session, target))
-        await tell(session, target, done.report)
+        await tell(session, done.target, done.report)
         return done.report.reason
 
     assert await synced(a="1", b="2") is ConditionReason.SYNCED

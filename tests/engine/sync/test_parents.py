@@ -9,7 +9,6 @@ async def test_two_who_make_the_same_new_sync_at_once_get_the_same_one(session, 
     shop.write({})
     one, other = [await targets.folder_target(session, shop.folder, "shop", namespace) for _ in range(2)]
     assert one.parent is other.parent is None
-    await targets.ensure_parent(session, one)
-    await targets.ensure_parent(session, other)
+    one, other = [await targets.ensure_parent(session, each) for each in (one, other)]
     assert one.parent["metadata"]["uid"] == other.parent["metadata"]["uid"]
     assert other.sync.ref == one.sync.ref

@@ -12,6 +12,7 @@ from operator import attrgetter, is_not
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.pass_phase import is_at_rest
@@ -23,7 +24,8 @@ from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.perform import Done
+from kubectl_reconcile.engine.sync.reconcile import NOTHING_KNOWN, PassMemory, Target
 
 _PLACE: Final = attrgetter("path", "line")
 _PLACE_OF_CHANGE: Final = attrgetter("provenance.file", "provenance.line")
@@ -78,7 +80,7 @@ class FollowedSync(Struct):
 
     *changed* are the members that changed in the cluster since the last turn. *leaving* are members that nobody asks for any more. *reading* asks the source, beside all else; *answer* is what
     resulted, for the next turn. *newest* is what the source asked for last, *desired* what the last plan was made of; *earlier* is as for an answer.
-    *version* is that of the live Sync as the last turn left it. *same* are the commit that a daemon before this one tried and the first that this
+    *version* is that of the live Sync as the last turn left it, and *memory* what the last pass leaves to the next. *same* are the commit that a daemon before this one tried and the first that this
     one read, where they hold the same.
     """
 
@@ -94,6 +96,7 @@ class FollowedSync(Struct):
     reading: asyncio.Task[None] | None = None
     answer: SourceAnswer | None = None
     version: str = ""
+    memory: PassMemory = NOTHING_KNOWN
     same: tuple[str, str] = ("", "")
     _placed: tuple[Located, ...] = ()
 
@@ -113,7 +116,7 @@ class FollowedSync(Struct):
         """Keep of the live Sync its version alone until the next turn brings it: parsed it is the largest part of all."""
         if self.target is not None and self.target.parent is not None:
             self.version = str(self.target.parent["metadata"].get("resourceVersion") or "")
-            self.target.parent = None
+            self.target = replace(self.target, parent=None)
 
     def end_reading(self) -> None:
         """Have the source asked no more: nobody waits for it."""
@@ -171,9 +174,16 @@ class FollowedSync(Struct):
         by_ref |= {each.ref: each for each in desired.manifests if each.ref not in by_ref}
         return {ref: by_ref[ref] for ref in self.places if ref in by_ref}
 
+    def take(self, done: Done) -> None:
+        """Take in how a plan was carried out: the Sync as that left it, and what the next pass goes on from."""
+        self.memory = done.memory
+        if self.target is not None:
+            self.target = replace(self.target, parent=done.target.parent)
+
     def forget(self) -> None:
         """Forget what was read, and what follows from that."""
         self.desired = self.newest = self.earlier = None
+        self.memory = NOTHING_KNOWN
         self.places, self._placed, self.leaving = {}, (), frozenset()
 
 
