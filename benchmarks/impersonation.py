@@ -38,8 +38,7 @@ from benchmarks.process import end_when_told
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.core.module.rbac import daemon_rules
 from kubectl_reconcile.engine.apply.writer import Writer
-from kubectl_reconcile.engine.sync.perform import perform
-from kubectl_reconcile.engine.sync.reconcile import plan
+from kubectl_reconcile.engine.sync.reconcile import perform, plan
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.targets import folder_target
 from kubectl_reconcile.sandbox.controlplane import Sandbox

@@ -27,8 +27,8 @@ from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync import targets
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.telemetry import logs
 from kubectl_reconcile.source.render.renderer import RENDERER
 

@@ -15,8 +15,9 @@ from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.apply.writer import Hooks, Writer
 from kubectl_reconcile.engine.sync import gather, targets
 from kubectl_reconcile.engine.sync import reconcile as engine
-from kubectl_reconcile.engine.sync.perform import Done, perform
+from kubectl_reconcile.engine.sync.reconcile import Done, perform
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 
 PATHS = {
     "Namespace": "/api/v1/namespaces/{name}",
@@ -52,7 +53,7 @@ class Shop:
             else:
                 path.write_text(content if isinstance(content, str) else json.dumps(content))
 
-    async def target(self) -> engine.Target:
+    async def target(self) -> Target:
         self.folder.mkdir(exist_ok=True)
         found = await targets.folder_target(self.session, self.folder, self.name, self.namespace)
         return await targets.ensure_parent(self.session, found)

@@ -14,7 +14,8 @@ from aiohttp.test_utils import TestServer
 
 from kubectl_reconcile.cluster.access import Access
 from kubectl_reconcile.engine.sync import reconcile, targets
-from kubectl_reconcile.engine.sync.perform import perform, tell
+from kubectl_reconcile.engine.sync.books import tell
+from kubectl_reconcile.engine.sync.reconcile import perform
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.web.app import application

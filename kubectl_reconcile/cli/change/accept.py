@@ -26,8 +26,8 @@ from kubectl_reconcile.engine.commands import accept as engine
 from kubectl_reconcile.engine.commands import find_object as live_objects
 from kubectl_reconcile.engine.commands.accept import Accepted
 from kubectl_reconcile.engine.sync import reconcile, targets
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.targets import NoSuchSync
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 from kubectl_reconcile.views.yamltext import dump

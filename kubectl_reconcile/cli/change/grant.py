@@ -32,8 +32,8 @@ from kubectl_reconcile.engine.commands.rights.granting import GrantStep
 from kubectl_reconcile.engine.commands.rights.needed import Needed, needed
 from kubectl_reconcile.engine.commands.rights.reviews import Reviewer
 from kubectl_reconcile.engine.sync import reconcile, targets
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.views.syncs import short
 from kubectl_reconcile.views.text import Line, Span, Tone, line

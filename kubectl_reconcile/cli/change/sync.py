@@ -47,11 +47,12 @@ from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.commands import custom_resource, install
 from kubectl_reconcile.engine.sync import gather, targets
 from kubectl_reconcile.engine.sync import reconcile as engine
+from kubectl_reconcile.engine.sync.books import tell
 from kubectl_reconcile.engine.sync.members_health import MembersHealth
-from kubectl_reconcile.engine.sync.perform import perform, settle, tell
-from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.reconcile import perform, settle
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.views import results, syncs
 from kubectl_reconcile.views.ages import current_time
 from kubectl_reconcile.views.changes import PlanView

@@ -27,8 +27,8 @@ from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
 from kubectl_reconcile.core.scan.pod_security import Profile
 from kubectl_reconcile.engine.commands import preview as engine
 from kubectl_reconcile.engine.sync import lookups, reconcile, targets
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.views.ages import current_time
 from kubectl_reconcile.views.changes import PlanView

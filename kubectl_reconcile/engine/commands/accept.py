@@ -26,8 +26,8 @@ from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands.overlays import RenderedEditor
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 

@@ -24,7 +24,7 @@ from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.core.ssa.values import same
-from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.running.threads import in_thread

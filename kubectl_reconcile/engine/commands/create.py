@@ -15,9 +15,9 @@ from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync import credentials
 from kubectl_reconcile.engine.sync import reconcile as passes
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified, verification_of
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.targets import source_of
 
 

@@ -51,9 +51,9 @@ from kubectl_reconcile.engine.commands import blame, find_object
 from kubectl_reconcile.engine.commands.overlays import OverlayOrigins, is_overlay
 from kubectl_reconcile.engine.sync import reconcile, targets
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import verification_of
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.view import OneShotView
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.running.threads import in_thread

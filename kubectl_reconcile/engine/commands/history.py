@@ -20,8 +20,8 @@ from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.commands import suspend_resume
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.targets import source_of, target_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git import GitSource, Ref

@@ -29,7 +29,7 @@ from kubectl_reconcile.core.ssa.lookup import value_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.core.ssa.typed import ABSENT
-from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.render.trees import EditedTree
 from kubectl_reconcile.source.running.threads import in_thread

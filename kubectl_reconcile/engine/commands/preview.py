@@ -11,8 +11,8 @@ from collections.abc import Callable
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.sync import gather, reconcile
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 
 
 def _all(plan: Plan) -> Plan:

@@ -42,7 +42,7 @@ from kubectl_reconcile.engine.daemon.turns.queue import TurnsUnderWay, WorkQueue
 from kubectl_reconcile.engine.daemon.views import FollowingView, MemberFeeds, OwnRights
 from kubectl_reconcile.engine.modules.action_runner import ActionRunner
 from kubectl_reconcile.engine.modules.call_timeout import ModuleCalls
-from kubectl_reconcile.engine.sync.perform import write_sync_status
+from kubectl_reconcile.engine.sync.books import write_sync_status
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.engine.telemetry.logs import event

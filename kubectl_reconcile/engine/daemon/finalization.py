@@ -45,7 +45,7 @@ from kubectl_reconcile.core.retry import DELETION, PASS
 from kubectl_reconcile.engine.api.sync_requests import now_text, sync_path
 from kubectl_reconcile.engine.daemon.context import DaemonContext
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.perform import status_after
+from kubectl_reconcile.engine.sync.books import status_after
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.telemetry.logs import event
 

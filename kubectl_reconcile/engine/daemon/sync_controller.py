@@ -38,7 +38,7 @@ from kubectl_reconcile.engine.daemon.sources.followed import FollowedSync
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.daemon.sources.observed_commits import ObservedCommits
 from kubectl_reconcile.engine.daemon.sync_work import SyncWork
-from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.errors import SourceError
 

@@ -45,12 +45,14 @@ from kubectl_reconcile.engine.daemon.sources.followed import FollowedSync, Sourc
 from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync import lookups
 from kubectl_reconcile.engine.sync.answers import Sight
+from kubectl_reconcile.engine.sync.books import status_after
 from kubectl_reconcile.engine.sync.credentials import chart_of, local_folder
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
-from kubectl_reconcile.engine.sync.perform import Done, after_provisional, perform, status_after
-from kubectl_reconcile.engine.sync.reconcile import PlannedSync, Target, plan_for, read_at, read_with_bases
+from kubectl_reconcile.engine.sync.reconcile import Done, PlannedSync, after_provisional, perform, plan_for
+from kubectl_reconcile.engine.sync.revisions.earlier import read_at, read_with_bases
 from kubectl_reconcile.engine.sync.rounds import until_seen
 from kubectl_reconcile.engine.sync.signed_sources import read_keys, verification_of
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.engine.telemetry.logs import event

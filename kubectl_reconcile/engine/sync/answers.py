@@ -6,18 +6,28 @@ Questions of one round are answered at the same time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.plan import Change, Contention, Contentions
 from kubectl_reconcile.core.planning.questions import Answers, Questions
 from kubectl_reconcile.engine.modules.action_runner import look
-from kubectl_reconcile.engine.sync import gather
+from kubectl_reconcile.engine.sync import gather, lookups
+from kubectl_reconcile.engine.sync.desired import Desired, with_values
+from kubectl_reconcile.engine.sync.revisions.recalled import recalled
+from kubectl_reconcile.engine.sync.revisions.strangers import strangers_among
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
+from kubectl_reconcile.engine.sync.variables import Lines
+from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.running.threads import in_thread
 
 
 class Sight(Enum):
@@ -37,6 +47,10 @@ Overwritten: TypeAlias = Callable[[Sequence[Change], Sequence[Contention]], Awai
 
 async def nobody_overwrites(_writes: Sequence[Change], _settled: Sequence[Contention]) -> None:
     """Return nothing: it isn't watched who overwrites what."""
+
+
+Part: TypeAlias = Coroutine[Any, Any, dict[str, Any]]
+"""Answers a part of what was asked: fields of ``Answers``."""
 
 
 class ClusterAnswers(Struct, frozen=True):
@@ -81,8 +95,71 @@ class ClusterAnswers(Struct, frozen=True):
         return {"found": one.objects.joined(two.objects), "unreadable": {**one.unreadable, **two.unreadable}}
 
 
-Part: TypeAlias = Coroutine[Any, Any, dict[str, Any]]
-"""Answers a part of what was asked: fields of ``Answers``."""
+class SyncAnswers(Struct):
+    """Answers what a plan of *target* calls for: from the source what that knows, all else from the *cluster*.
+
+    *desired* is what the source asks for by now, and *begun* what is known from the beginning of a plan of that.
+    """
+
+    session: Session
+    target: Target
+    desired: Desired
+    begun: Callable[[Desired], Awaitable[Inputs]]
+    cluster: ClusterAnswers
+
+    async def __call__(self, asked: Questions, inputs: Inputs) -> Answers:
+        """Answer what was asked.
+
+        Raises:
+            SourceError: a chart can't be rendered any more.
+            ApiError: the server doesn't answer.
+        """
+        is_of_source = bool(asked.updates or asked.unasked or asked.draws)
+        parts = self.cluster.begun(asked) + ([self._of_source(asked, inputs)] if is_of_source else [])
+        return await together([*parts, self._told_now(asked.lookups)] if asked.lookups else parts)
+
+    async def _of_source(self, asked: Questions, inputs: Inputs) -> dict[str, Any]:
+        """Answer what earlier revisions tell, one after the other: all of it reads the same clone."""
+        target, said = self.target, dict[str, Any]()
+        if asked.updates:
+            said["recalled"] = await recalled(target, inputs.revision, asked.updates)
+        if asked.unasked:
+            said["strangers"] = await strangers_among(target, inputs.revision, asked.unasked)
+        if asked.draws:
+            said["desired"] = await self._drawn(inputs.desired)
+        return said
+
+    async def _drawn(self, chosen: Iterable[Located]) -> tuple[Located, ...] | None:
+        """Return what is *chosen* with values drawn that no other plan has, a password that somebody deleted mustn't come back; None where it has such."""
+        desired, target = self.desired, self.target
+        if not desired.draw.used:
+            desired.draw.used = True
+            return None
+
+        def redrawn() -> tuple[Located, ...]:
+            fresh = replace(desired, manifests=target.reader.drawn_anew(target.source, desired))
+            return with_values(fresh, target.values, Lines(target.source, desired.revision)).manifests
+
+        with suppress(SourceError):
+            places = {(each.path, each.line) for each in chosen}
+            return tuple(each for each in await in_thread(redrawn) if (each.path, each.line) in places)
+        return None
+
+    async def _told_now(self, asked: tuple[str, ...]) -> dict[str, Any]:
+        """Return what is known from the beginning where a chart finds something else by now in what it *asked* for."""
+        before, release = self.desired, self.desired.release
+        if release is None or await lookups.answers_of(self.session, asked) == release.answers.of(asked):
+            return {}
+        beside = self.session.reader()
+        beside.chart = self.target.reader.chart
+        beside.answers = await lookups.answers_of(self.session, before.looked_up)
+
+        def told() -> Desired:
+            found = beside.told_anew(self.target.source, before, self.target.sync)
+            return with_values(found, self.target.values, Lines(self.target.source, found.revision))
+
+        self.desired = await lookups.answered(self.session, [beside], lambda: in_thread(told))
+        return {"begun": await self.begun(self.desired)}
 
 
 async def together(parts: Sequence[Part]) -> Answers:

@@ -8,10 +8,11 @@ from kubectl_reconcile.core.planning.outlook import simulation
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.engine.sync import reconcile
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.view import OneShotView
 
 
-async def foresee(session: Session, target: reconcile.Target) -> list[Plan]:
+async def foresee(session: Session, target: Target) -> list[Plan]:
     """Return what the next sync of *target* would do, and what would follow from it until nothing is left to do.
 
     Raises:

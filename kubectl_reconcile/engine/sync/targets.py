@@ -25,9 +25,9 @@ from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync.credentials import chart_of, local_folder, repository_of
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import trusting
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.checkout import Checkout

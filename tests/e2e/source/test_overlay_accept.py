@@ -11,7 +11,7 @@ from kubectl_reconcile.core.ssa.schema import schema_of_crd
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands.overlays import RenderedEditor
 from kubectl_reconcile.engine.sync.desired import ManifestReader
-from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import BASE, write

@@ -9,7 +9,7 @@ from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.sync import gather
-from kubectl_reconcile.engine.sync.perform import perform
+from kubectl_reconcile.engine.sync.reconcile import perform
 from tests.engine.shop import PATHS
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ from kubectl_reconcile.engine.apply import dry_run
 from kubectl_reconcile.engine.apply.writer import Writer
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync import reconcile as engine
-from kubectl_reconcile.engine.sync.perform import perform
+from kubectl_reconcile.engine.sync.reconcile import perform
 
 RBAC = "rbac.authorization.k8s.io"
 ALL = ["get", "list", "watch", "create", "patch", "update", "delete"]

@@ -11,7 +11,8 @@ from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.apply.object_writer import write_status
 from kubectl_reconcile.engine.sync import reconcile, targets
-from kubectl_reconcile.engine.sync.perform import perform, tell
+from kubectl_reconcile.engine.sync.books import tell
+from kubectl_reconcile.engine.sync.reconcile import perform
 from tests.waiting import until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

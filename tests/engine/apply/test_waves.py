@@ -15,7 +15,7 @@ from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.planning.plan import Op
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.modules.registry import KnownModules
-from kubectl_reconcile.engine.sync.perform import tell
+from kubectl_reconcile.engine.sync.books import tell
 from tests.waiting import steadily_meanwhile, until
 
 NOWHERE = {"nodeSelector": {"no-such": "node"}}

@@ -14,7 +14,7 @@ from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync import targets
-from kubectl_reconcile.engine.sync.perform import perform
+from kubectl_reconcile.engine.sync.reconcile import perform
 from kubectl_reconcile.views import changes
 
 

@@ -24,8 +24,8 @@ from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import install
 from kubectl_reconcile.engine.sync import gather, lookups, reconcile
-from kubectl_reconcile.engine.sync.reconcile import Target
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.target import Target
 
 _AT_ONCE = 16
 

@@ -24,8 +24,8 @@ from kubectl_reconcile.core.resources.applyset import Contents
 from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.perform import Done
-from kubectl_reconcile.engine.sync.reconcile import NOTHING_KNOWN, PassMemory, Target
+from kubectl_reconcile.engine.sync.reconcile import Done
+from kubectl_reconcile.engine.sync.target import NOTHING_KNOWN, PassMemory, Target
 
 _PLACE: Final = attrgetter("path", "line")
 _PLACE_OF_CHANGE: Final = attrgetter("provenance.file", "provenance.line")

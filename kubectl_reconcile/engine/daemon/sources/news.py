@@ -7,7 +7,7 @@ from contextlib import suppress
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.daemon.sources.followed import FollowedSync
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.reconcile import Target
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from kubectl_reconcile.core.annotations import MemberOptions
 from kubectl_reconcile.core.manifests.parse import Located
@@ -13,12 +12,10 @@ from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in
 from kubectl_reconcile.core.planning.plan import Change
 from kubectl_reconcile.core.rendering.substitution import Values, substituted
 from kubectl_reconcile.core.resources.history import current_of, is_of_other_settings
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.running.threads import in_thread
-
-if TYPE_CHECKING:
-    from kubectl_reconcile.engine.sync.reconcile import Target
 
 
 async def recalled(target: Target, revision: Revision, updates: Sequence[Change]) -> dict[ObjectRef, Manifest]:

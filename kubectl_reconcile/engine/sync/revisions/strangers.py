@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.strangers import applied_revisions, strangers
+from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.running.threads import in_thread
-
-if TYPE_CHECKING:
-    from kubectl_reconcile.engine.sync.reconcile import Target
 
 
 async def strangers_among(
