@@ -159,7 +159,8 @@ class SyncWork(Struct, frozen=True):
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
             followed.target.reader.chart = await chart_of(self.context.session_of(sync), sync)
-            followed.target = replace(followed.target, values=await self._values(ref, sync, followed.target.values))
+            values = await self._values(ref, sync, followed.target.values)
+            followed.target = replace(followed.target, values=values)  # a pass beside this may have written to the Sync
             await lookups.read_again(self.context.session_of(sync), followed.target.reader)
         except SourceError as error:
             return on.SourceFailed(str(error))
@@ -168,8 +169,9 @@ class SyncWork(Struct, frozen=True):
         is_urgent = asked.is_awaited or followed.state.source.due_s == 0.0
         if (server := followed.target.source.followed) is not None:
             server.since_s = asked.since_s
+        asking = replace(followed.target, parent=None)  # who waits for a turn doesn't hold the live Sync meanwhile
         followed.reading = asyncio.create_task(
-            self._read(followed, sync, sync.source, followed.target, is_urgent=is_urgent), name=f"reading {ref}"
+            self._read(followed, sync, sync.source, asking, is_urgent=is_urgent), name=f"reading {ref}"
         )
         return None
 

@@ -231,7 +231,7 @@ async def perform(
         target = await _closed(session, target, made, results, recorded)
     if any(result.change.ref.group_kind == CRD and result.wrote for result in results):
         await session.refresh()
-    return Done(made, results, report, target, memory.adding({**made.verdicts, **verdicts_of(results)}))
+    return Done(made, results, report, target, memory.written(made, verdicts_of(results)))
 
 
 def after_provisional(before: Done, done: Done) -> Done:

@@ -80,12 +80,13 @@ class PassMemory(Struct, frozen=True):
     def after(self, known: Inputs, made: Plan, footing: Footing | None) -> PassMemory:
         """Return what is remembered once a plan was *made* of all that is *known*; one of a part of a set says nothing about the others."""
         if not known.whole:
-            return self.adding(made.verdicts)
+            return replace(self, verdicts={**self.verdicts, **made.verdicts})
         return PassMemory(made.verdicts, {**self.kinds, **known.kinds}, footing)
 
-    def adding(self, verdicts: Mapping[ObjectRef, tuple[str, str]]) -> PassMemory:
-        """Return this with more verdicts."""
-        return replace(self, verdicts={**self.verdicts, **verdicts})
+    def written(self, made: Plan, verdicts: Mapping[ObjectRef, tuple[str, str]]) -> PassMemory:
+        """Return what is remembered once *made* was carried out, and what it wrote has these *verdicts*."""
+        kinds = self.kinds or {each.kind.gvk: each.kind for each in made.changes if each.kind}
+        return PassMemory({**self.verdicts, **made.verdicts, **verdicts}, kinds, self.footing)
 
 
 NOTHING_KNOWN: Final = PassMemory()
