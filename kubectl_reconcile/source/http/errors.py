@@ -39,7 +39,7 @@ class HttpError(SourceError):
     """There is no answer that can be used; *why* is the message without the address, *verify_code* the code of OpenSSL where that is a certificate."""
 
     def __init__(self, what: HttpFault, url: str, why: str, hint: str = "", verify_code: int = 0) -> None:
-        self.what, self.why, self.verify_code = what, one_line(why, 200), verify_code
+        self.what, self.why, self.verify_code = what, one_line(why, 400), verify_code
         super().__init__(_AS_SOURCE.get(what, SourceFault.UNREACHABLE), f"{shown(url)}: {self.why}", hint)
 
 

@@ -208,6 +208,13 @@ def test_a_query_names_no_other_place_than_the_policy_allows():
         assert refusal(lambda: client.ask(f"{url}/theirs?x=/ours/x", 100, soon())).what is HttpFault.NOT_FOLLOWED
 
 
+def test_what_is_allowed_instead_is_said_whole():
+    prefixes = [f"https://git.example.com/{name}/{'x' * 60}" for name in ("ours", "theirs", "of-all")]
+    client = HttpClient(prefixes[0], may=UrlPolicy.of(prefixes))
+    said = str(refusal(lambda: client.ask("https://elsewhere.example.com/x", 100, soon())))
+    assert all(prefix in said for prefix in prefixes)
+
+
 # --- behind a proxy --------------------------------------------------------------------------------------------
 
 
