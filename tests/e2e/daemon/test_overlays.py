@@ -78,7 +78,7 @@ def test_a_sync_of_an_overlay_is_created_by_its_path_alone(plugin, crds, git_ser
     sha = git_server.push(FILES)[:7]
     made = plugin("create", "shop", "--url", git_server.url, "--path", "prod", "--dry-run", "-o", "json")
     assert (made.status, made.err) == (0, f"{sha} renders to 3 objects\n")
-    assert set(json.loads(made.out)["spec"]["source"]) == {"git"}
+    assert set(json.loads(made.out)["spec"]["source"]) == {"git", "path"}
     made = plugin(
         "create", "shop", "--url", git_server.url, "--path", "base", "--render", "Raw", "--dry-run", "-o", "json"
     )
