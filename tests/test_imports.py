@@ -87,8 +87,6 @@ def test_nobody_but_sources_asks_which_kind_of_source_one_is():
 
 STILL_OPEN_TO_BOTH_SIDES = {
     ("kubectl_reconcile.cli.complete", "kubectl_reconcile.cli.main"),
-    ("kubectl_reconcile.engine.sync.revisions.recalled", "kubectl_reconcile.engine.sync.reconcile"),
-    ("kubectl_reconcile.engine.sync.revisions.strangers", "kubectl_reconcile.engine.sync.reconcile"),
 }
 """Imports that aren't followed here: each is known to come back, and is to be turned around."""
 
