@@ -91,12 +91,14 @@ def test_a_primary_that_hangs_or_is_cut_off_ends_soon_and_another_takes_over_wit
     told = datetime.fromisoformat(db.condition("Available")["lastTransitionTime"])
     assert told > at
     assert hurt == "pause" or (told - at).total_seconds() < BOTH["failover"]["delaySeconds"] + WITHIN_S
-    db.replaced(old, uid)
+    real.eventually(lambda: db.uid(old) != uid, f"the pod {old} is replaced")
     writer.goes_on()
     db.settled()
     told = writer.end()  # before what is there: none of these may be missing
     assert not {*told} - {*db.rows(new, f"hurtby{hurt}")}
-    assert (db.stands_by(old), db.status["timeline"]) == (True, timeline + 1)
+    other = db.replica()
+    assert (db.stands_by(other), db.status["timeline"]) == (True, timeline + 1)
+    assert other == old or f"{old}-data" in db.kept_volumes(), "it is rewound, or its volume is kept beside a copy"
 
 
 def test_a_replica_takes_over_from_a_primary_whose_volume_is_lost(db):
