@@ -28,6 +28,7 @@ from kubectl_reconcile.source.cloned import objects
 from kubectl_reconcile.source.cloned.clone import git_version, never_fetches_lazily
 from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
+from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.restore import RestoreCommit
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from tests.e2e.ssh_host import private
@@ -205,7 +206,7 @@ def test_who_changed_a_field_is_found_with_one_request_for_all_versions(source, 
     followed.revision()
     processes()
     web = ObjectRef("", "ConfigMap", "shop", "web")
-    life = blame.lives_of(followed, "apps/web.yaml", shas[-1], [web], "shop")[web]
+    life = blame.lives_of(followed, "apps/web.yaml", shas[-1], [web], "shop", limits=GitLimits())[web]
     assert [version.commit.sha for version in life] == shas[::-1]
     assert all(version.manifest for version in life)
     assert blame.who_changed(life[1:], FieldPath.fields("data", "colour"), UNKNOWN).sha == shas[2]
