@@ -21,7 +21,6 @@ from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.modules.ceilings import ceilings
 from kubectl_reconcile.engine.sync import gather
 from kubectl_reconcile.engine.sync.desired import Desired
-from kubectl_reconcile.engine.sync.revisions.recalled import helm_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import warnings_of
 from kubectl_reconcile.engine.sync.target import PassMemory, Target
@@ -115,5 +114,5 @@ def _memory(target: Target, desired: Desired, verdicts: Mapping[ObjectRef, tuple
     settled = bool(desired.digest) and (newest or {}).get("digest") == desired.digest
     return Memory(
         verdicts, settled=settled, installed=newest is not None,
-        applied=applied and not is_of_other_settings(newest, helm_of(target)),
+        applied=applied and not is_of_other_settings(newest, target.settings),
     )  # fmt: skip

@@ -24,9 +24,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.cluster.cache import Cache
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.apply.results import Result, ResultState, report_of, untouched, verdicts_of, with_earlier
-from kubectl_reconcile.core.objects import (
-    Manifest,
-)
+from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning import planner
 from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD
@@ -184,8 +182,7 @@ def reported(target: Target, made: Plan, results: Sequence[Result], *, stopped: 
     """Return how a pass went."""
     report = report_of(made, results, stopped=stopped)
     report = report if made.partial else replace(report, digest=made.digest)
-    helm = target.sync.source.told() if target.sync.source else {}
-    report = replace(report, verification=verification_of(target.source), helm=helm)
+    report = replace(report, verification=verification_of(target.source), helm=target.settings)
     if made.commit is not None and made.commit.sha == report.revision:
         report = replace(report, author=made.commit.author, subject=made.commit.subject)
     return report

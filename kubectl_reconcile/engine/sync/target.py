@@ -44,6 +44,11 @@ class Target(Struct, frozen=True):
     locally: Locally | None = None
     values: Values = NO_VALUES
 
+    @property
+    def settings(self) -> Manifest:
+        """What its Sync says of a chart, as a status tells of it."""
+        return self.sync.source.told() if self.sync.source else {}
+
     def read(self) -> Desired:
         """Return what the source asks for now, with the values of variables in it. Blocks.
 

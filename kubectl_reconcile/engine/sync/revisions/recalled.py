@@ -22,7 +22,7 @@ async def recalled(target: Target, revision: Revision, updates: Sequence[Change]
     """Return the manifests of *updates* as they were applied last, as far as that is known; *revision* is what the source is at now."""
     status = map_at(target.parent or {}, "status")
     applied, past = status.get("lastAppliedRevision", ""), target.source.past
-    if revision.is_chart and is_of_other_settings(current_of(maps_in(status.get("history"))), helm_of(target)):
+    if revision.is_chart and is_of_other_settings(current_of(maps_in(status.get("history"))), target.settings):
         return {}  # what it was rendered to then can't be told from a commit
     if not (applied and past is not None and updates):
         return {}
@@ -34,11 +34,6 @@ async def recalled(target: Target, revision: Revision, updates: Sequence[Change]
         look_up = functools.partial(_manifests_at, target, read_at, applied, updates, namespace)
     none: dict[ObjectRef, Manifest] = {}
     return await (target.locally(look_up, none) if target.locally else in_thread(look_up))
-
-
-def helm_of(target: Target) -> Manifest:
-    """Return the settings of a target's chart, as a status tells of them."""
-    return target.sync.source.told() if target.sync.source else {}
 
 
 def _manifests_at(
