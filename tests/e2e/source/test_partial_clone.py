@@ -366,19 +366,32 @@ def test_a_git_that_obeys_does(version):
     assert never_fetches_lazily(version)
 
 
-OLD_GIT = """#!/bin/sh
-[ "$*" = "--no-pager version" ] && exec echo git version 2.38.1
-exec %s "$@"
+# The server of these tests starts git in this process too, for whoever still asks it: all but the one question goes on to git.
+ANOTHER_GIT = """#!/bin/sh
+[ "$*" = "--no-pager version" ] || exec {git} "$@"
+{answer}
 """
 
 
-def test_an_older_git_clones_the_whole_and_makes_a_partial_clone_whole(source, history, tmp_path, cache, monkeypatch):
+@pytest.fixture
+def another_git(tmp_path, monkeypatch):
+    """A function that puts another git in the place of ours: it answers the question for its version with that script."""
+    program, git = tmp_path / "bin" / "git", shutil.which("git")
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    def put(answer, changed_s):
+        program.write_text(ANOTHER_GIT.format(git=git, answer=answer))
+        program.chmod(0o755)
+        os.utime(program, (changed_s, changed_s))
+
+    return put
+
+
+def test_an_older_git_clones_the_whole_and_makes_a_partial_clone_whole(source, history, cache, another_git):
     source().revision()
     assert bytes_of(cache) < LARGE
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "git").write_text(OLD_GIT % shutil.which("git"))
-    (tmp_path / "bin" / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    another_git("echo git version 2.38.1", 1)
     other = source()
     assert other.read_at(history[0], "apps/a.yaml") == b"a: 0\n"
     revision = other.revision()
@@ -387,25 +400,17 @@ def test_an_older_git_clones_the_whole_and_makes_a_partial_clone_whole(source, h
     assert not (clone_of(cache) / "reconcile-partial").exists()
 
 
-def test_git_is_asked_for_its_version_once_and_again_when_it_is_another(tmp_path, monkeypatch):
+def test_git_is_asked_for_its_version_once_and_again_when_it_is_another(tmp_path, another_git):
     counted = tmp_path / "asked"
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     for at, version in enumerate(("2.38.1", "2.50.0")):
-        program.write_text(f"#!/bin/sh\necho x >> {counted}\necho git version {version}\n")
-        program.chmod(0o755)
-        os.utime(program, (at, at))
+        another_git(f"echo x >> {counted}\necho git version {version}", at)
         assert {git_version() for _ in range(3)} == {tuple(map(int, version.split(".")))}
         assert counted.read_text() == "x\n" * (at + 1)
 
 
-def test_a_question_for_the_version_that_was_ended_is_asked_again(tmp_path, monkeypatch, eventually):
-    asked, program = tmp_path / "asked", tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\n[ -e {asked} ] || {{ touch {asked}; exec sleep 60; }}\necho git version 2.50.0\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+def test_a_question_for_the_version_that_was_ended_is_asked_again(tmp_path, another_git, eventually):
+    asked = tmp_path / "asked"
+    another_git(f"[ -e {asked} ] || {{ touch {asked}; exec sleep 60; }}\necho git version 2.50.0", 1)
     ended = Ending()
     token = ENDING.set(ended)
     try:
@@ -421,14 +426,9 @@ def test_a_question_for_the_version_that_was_ended_is_asked_again(tmp_path, monk
     assert git_version() == (2, 50, 0)
 
 
-def test_a_git_without_a_version_is_refused_and_asked_again(tmp_path, monkeypatch):
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    for status in (1, 0):
-        program.write_text(f"#!/bin/sh\necho git version 2.50.0\nexit {status}\n")
-        program.chmod(0o755)
-        os.utime(program, (1, 1))  # one and the same program
+def test_a_git_without_a_version_is_refused_and_asked_again(another_git):
+    for status in (1, 0):  # one and the same program
+        another_git(f"echo git version 2.50.0\nexit {status}", 1)
         with contextlib.nullcontext() if status == 0 else pytest.raises(SourceError, match="which version"):
             assert git_version() == (2, 50, 0)
 
