@@ -19,10 +19,10 @@ from pathlib import Path
 from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.go_programs import GoProgram, Log
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.render.reach import root_of
 from kubectl_reconcile.source.render.renderer import Renderer
-from kubectl_reconcile.source.worktree import WorktreeSource
 
 
 def packed(files: Mapping[str, str | bytes]) -> bytes:

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification
 
 if TYPE_CHECKING:
-    from kubectl_reconcile.source.watch import Consulted, Watch
+    from kubectl_reconcile.source.folder.watch import Consulted, Watch
 
 
 class Source(ReadableSource, Protocol):

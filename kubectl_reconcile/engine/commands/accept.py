@@ -28,8 +28,8 @@ from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.target import Target
-from kubectl_reconcile.source.commit import FilesCommit
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.commit import FilesCommit
 
 
 class Taken(Struct, frozen=True):

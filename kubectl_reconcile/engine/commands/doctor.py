@@ -39,8 +39,8 @@ from kubectl_reconcile.engine.modules.registry import KnownModules, installed_mo
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import check_keys
 from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
-from kubectl_reconcile.source.cloned.clone import git_version
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.git.cloned.clone import git_version
 from kubectl_reconcile.source.policy import SourcePolicy
 
 _OLDEST_GIT = (2, 31)

@@ -24,8 +24,8 @@ from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.targets import source_of, target_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git import GitSource, Ref
-from kubectl_reconcile.source.restore import RestoreCommit
+from kubectl_reconcile.source.git.restore import RestoreCommit
+from kubectl_reconcile.source.git.source import GitSource, Ref
 from kubectl_reconcile.source.running.threads import in_thread
 
 

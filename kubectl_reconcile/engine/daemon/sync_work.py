@@ -57,7 +57,7 @@ from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.signed.verified import UnverifiedError
+from kubectl_reconcile.source.git.signed.verified import UnverifiedError
 
 log = logging.getLogger("kubectl_reconcile.daemon")
 

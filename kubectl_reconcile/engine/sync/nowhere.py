@@ -22,8 +22,8 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.running.threads import in_thread
-from kubectl_reconcile.source.worktree import WorktreeSource
 
 _OF_THE_CLUSTER: Final = frozenset(
     {GroupKind("", kind) for kind in ("Namespace", "Node", "PersistentVolume")}

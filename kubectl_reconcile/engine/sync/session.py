@@ -35,8 +35,8 @@ from kubectl_reconcile.engine.modules.reach import Reach
 from kubectl_reconcile.engine.modules.registry import KnownModules, known_modules
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
+from kubectl_reconcile.source.git.signed.verified import Verdicts
 from kubectl_reconcile.source.policy import SourcePolicy
-from kubectl_reconcile.source.signed.verified import Verdicts
 
 _LONG_S: Final = 600.0
 """How long a collection that was too long to list isn't listed again."""

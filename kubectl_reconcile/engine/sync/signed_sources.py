@@ -14,10 +14,10 @@ from kubectl_reconcile.core.resources.verification import Verification, VerifySp
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git import GitSource
+from kubectl_reconcile.source.git.signed.check import PROGRAMS
+from kubectl_reconcile.source.git.signed.verified import VerifiedSource
+from kubectl_reconcile.source.git.source import GitSource
 from kubectl_reconcile.source.running.threads import in_thread
-from kubectl_reconcile.source.signed.check import PROGRAMS
-from kubectl_reconcile.source.signed.verified import VerifiedSource
 
 _PLURALS = {"Secret": "secrets", "ConfigMap": "configmaps"}
 

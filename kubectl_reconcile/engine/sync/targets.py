@@ -30,14 +30,14 @@ from kubectl_reconcile.engine.sync.signed_sources import trusting
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.source.base import Source
-from kubectl_reconcile.source.checkout import Checkout
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git import GitSource, Ref, RefKind
+from kubectl_reconcile.source.folder.checkout import Checkout
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
+from kubectl_reconcile.source.git.source import GitSource, Ref, RefKind
 from kubectl_reconcile.source.remote import Repository
-from kubectl_reconcile.source.worktree import WorktreeSource
 
 if TYPE_CHECKING:  # few looks at a folder last
-    from kubectl_reconcile.source.watch import Watch
+    from kubectl_reconcile.source.folder.watch import Watch
 
 _LISTED = 10
 """How many Syncs an error lists."""

@@ -43,9 +43,9 @@ from kubectl_reconcile.core.rendering.rendered import (
 from kubectl_reconcile.core.resources.helm import HelmSpecError
 from kubectl_reconcile.go_programs import GoBuildError, Log
 from kubectl_reconcile.source import contents
-from kubectl_reconcile.source.cloned.folders import NotHereError
 from kubectl_reconcile.source.contents import UnreadableFileError
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.git.cloned.folders import NotHereError
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.process import (

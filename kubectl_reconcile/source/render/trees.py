@@ -20,11 +20,11 @@ from kubectl_reconcile.core.manifests.tree import (
     TreeEntry,
     resolved,
 )
-from kubectl_reconcile.source.cloned.clone import Clone
-from kubectl_reconcile.source.cloned.folders import FOLDER_MODE, LINK_MODE, SUBMODULE_MODE, CommitFolders
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned.clone import Clone
+from kubectl_reconcile.source.git.cloned.folders import FOLDER_MODE, LINK_MODE, SUBMODULE_MODE, CommitFolders
+from kubectl_reconcile.source.git.missing_files import MissingFiles
 from kubectl_reconcile.source.limits import LinkSteps
-from kubectl_reconcile.source.missing_files import MissingFiles
 
 _LINK_MODES: Final = frozenset({LINK_MODE, SUBMODULE_MODE})
 _BROUGHT_ALONG: Final = 200

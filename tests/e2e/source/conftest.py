@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.render.process import RenderProcess
 from kubectl_reconcile.source.render.renderer import Renderer
-from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import write
 
 

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy, networks_around
-from kubectl_reconcile.source.asking import question
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository
+from kubectl_reconcile.source.git.asking import question
+from kubectl_reconcile.source.git.source import Credentials, GitSource, Ref, Repository
 from kubectl_reconcile.source.remote import _MOST_MOVED, _Moved
 from tests.e2e.ssh_host import private
 from tests.e2e.web_front import front

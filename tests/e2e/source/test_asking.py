@@ -14,8 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.source.asking.packets import UnclearError, advertised, question, told
-from kubectl_reconcile.source.git import Credentials, GitSource, Ref, RefKind, Repository, SourceError, SourceFault
+from kubectl_reconcile.source.git.asking.packets import UnclearError, advertised, question, told
+from kubectl_reconcile.source.git.source import (
+    Credentials,
+    GitSource,
+    Ref,
+    RefKind,
+    Repository,
+    SourceError,
+    SourceFault,
+)
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from tests.e2e.web_front import front
 

@@ -10,7 +10,7 @@ import pytest
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import blame
-from kubectl_reconcile.source.git import GitSource, Ref, Repository
+from kubectl_reconcile.source.git.source import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import GitLimits
 
 WEB = ObjectRef("", "ConfigMap", "shop", "web")

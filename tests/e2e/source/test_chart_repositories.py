@@ -32,9 +32,9 @@ from kubectl_reconcile.source.charts import archive
 from kubectl_reconcile.source.charts.archive import unpacked
 from kubectl_reconcile.source.charts.repository import ChartAccess, PinnedChart, chart_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Credentials
-from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.certificates import self_signed
 from tests.chart_server import index, serving
 from tests.core.planning.changes import a_change

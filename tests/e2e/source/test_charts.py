@@ -14,12 +14,12 @@ from kubectl_reconcile.core.rendering.lookups import Answers, answer
 from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync.desired import ManifestReader
-from kubectl_reconcile.source.git import GitSource, Ref, Repository
+from kubectl_reconcile.source.folder.watch import Watched
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
+from kubectl_reconcile.source.git.source import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.renderer import Renderer
-from kubectl_reconcile.source.watch import Watched
-from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import SECRET, write
 from tests.rendering_tools import built_helm, documents_of, helm_template, our_documents, packed, silence
 

@@ -7,8 +7,8 @@ import pytest
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source import contents
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
-from kubectl_reconcile.source.worktree import WorktreeSource
 
 WEB = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {color: sealed-of-contents}\n"
 WAYS = {

@@ -12,7 +12,7 @@ from typing import Self
 import pytest
 
 from kubectl_reconcile.cli.output.failures import ExitStatus
-from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
+from kubectl_reconcile.source.git.source import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
 from tests.e2e.ssh_host import private
 
 PASSWORD = "s3cr3t-t0ken"

@@ -16,7 +16,7 @@ import pytest
 from kubectl_reconcile.cli.verbs.operate.daemon import daemon as daemon_verb
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
-from kubectl_reconcile.source.git import GitSource, Ref, Repository, SourceError, SourceFault
+from kubectl_reconcile.source.git.source import GitSource, Ref, Repository, SourceError, SourceFault
 from kubectl_reconcile.source.limits import CEILINGS, MEBIBYTE, GitLimits, variable
 from kubectl_reconcile.source.running.budget import PARSING
 

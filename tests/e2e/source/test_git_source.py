@@ -23,7 +23,7 @@ import asyncssh
 import psutil
 import pytest
 
-from kubectl_reconcile.source.git import (
+from kubectl_reconcile.source.git.source import (
     Credentials,
     GitSource,
     Ref,
@@ -818,7 +818,7 @@ HOLDER = """
 import sys
 from ipaddress import ip_address
 from pathlib import Path
-from kubectl_reconcile.source.cloned.clone import Clone
+from kubectl_reconcile.source.git.cloned.clone import Clone
 from kubectl_reconcile.source.remote import Repository
 with Clone(Repository.of(sys.argv[1]), Path(sys.argv[2])).locked(200):
     print("held", flush=True)

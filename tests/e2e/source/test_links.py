@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.git import GitSource, Ref, Repository
-from kubectl_reconcile.source.missing_files import MissingFiles
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
+from kubectl_reconcile.source.git.missing_files import MissingFiles
+from kubectl_reconcile.source.git.source import GitSource, Ref, Repository
 from kubectl_reconcile.source.render.renderer import _Recorder
-from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import CONFIG
 
 NOWHERE = "a symbolic link to nothing in the repository, which isn't followed"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.git.cloned.clone import Clone
+from kubectl_reconcile.source.git.tree import listed, listed_after
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.remote import Repository
-from kubectl_reconcile.source.tree import listed, listed_after
 
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 FILES = ["a.yaml", "b.yml", "c.json", "notes.txt", "é.yaml", "apps/a.yaml", "apps/b.yaml", "apps-2/a.yaml", "apps.yaml/x.yaml",

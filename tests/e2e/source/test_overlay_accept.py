@@ -13,7 +13,7 @@ from kubectl_reconcile.engine.commands.overlays import RenderedEditor
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.worktree import WorktreeSource
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from tests.e2e.source.overlays import BASE, write
 
 CONTAINER = {

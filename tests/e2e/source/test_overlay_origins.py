@@ -7,8 +7,8 @@ import re
 import pytest
 
 from kubectl_reconcile.core.rendering.origins import Origins
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.limits import GitLimits
-from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import BASE, CONFIG, WEB, write
 
 SERVICE = """\

@@ -24,12 +24,12 @@ from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import blame
 from kubectl_reconcile.sandbox.gitserver import ServedRepository
-from kubectl_reconcile.source.cloned import objects
-from kubectl_reconcile.source.cloned.clone import git_version, never_fetches_lazily
-from kubectl_reconcile.source.commit import FilesCommit
-from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned import objects
+from kubectl_reconcile.source.git.cloned.clone import git_version, never_fetches_lazily
+from kubectl_reconcile.source.git.commit import FilesCommit
+from kubectl_reconcile.source.git.restore import RestoreCommit
+from kubectl_reconcile.source.git.source import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
 from kubectl_reconcile.source.limits import GitLimits
-from kubectl_reconcile.source.restore import RestoreCommit
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from tests.e2e.ssh_host import private
 
@@ -168,7 +168,7 @@ def test_files_of_all_who_follow_a_ref_come_with_those_of_the_first(source, git_
 def test_each_request_brings_files_of_others_that_no_request_has_brought_before(
     source, git_server, monkeypatch, processes
 ):
-    monkeypatch.setattr("kubectl_reconcile.source.missing_files._MOST_FOR_OTHERS", 4)
+    monkeypatch.setattr("kubectl_reconcile.source.git.missing_files._MOST_FOR_OTHERS", 4)
     git_server.push({f"team-{n}/a.yaml": f"n: {n}\n" for n in range(20)})
     everybody = [source(f"team-{n}") for n in range(20)]
     last_first = everybody[0]._server.followers()[::-1]  # those whose files come along are the last to read them
@@ -182,7 +182,7 @@ def test_what_others_can_not_be_given_is_nothing_to_the_one_who_asks(source, git
     git_server.push({"one/a.yaml": "a: 1\n", "two/b.yaml": "b: 1\n"})
     one, two = source("one"), source("two")
     monkeypatch.setattr(two, "has_listed", lambda _folders: False)
-    monkeypatch.setattr("kubectl_reconcile.source.git.read_at", lambda *_: iter(["0" * 39 + "1"]))
+    monkeypatch.setattr("kubectl_reconcile.source.git.source.read_at", lambda *_: iter(["0" * 39 + "1"]))
     [blob] = one.revision().files.values()
     assert one.read(blob) == b"a: 1\n"
     assert one.files._clone.is_partial, "the clone of all is as it was"
@@ -438,7 +438,7 @@ def test_a_git_without_a_version_is_refused_and_asked_again(another_git):
 KILLED = """
 import sys
 from pathlib import Path
-from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository
+from kubectl_reconcile.source.git.source import Credentials, GitSource, Ref, Repository
 GitSource(Repository.of(sys.argv[1]), Ref.of(branch="main"), "media", cache_dir=Path(sys.argv[2])).files.bring([sys.argv[3]])
 """
 

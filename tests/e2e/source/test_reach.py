@@ -7,8 +7,8 @@ import os
 import pytest
 
 from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.render.reach import reached_from
-from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import write
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

@@ -18,13 +18,13 @@ from kubectl_reconcile.core.manifests.tree import EntryKind
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git import GitSource, Ref, Repository
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
+from kubectl_reconcile.source.git.source import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.render import process, program
 from kubectl_reconcile.source.render.process import RenderingEndedError, RenderProcess
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from kubectl_reconcile.source.running.memory import LIGHT_RENDERING_BYTES
-from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.e2e.source.overlays import BASE, CONFIG, SECRET, WEB, write
 from tests.rendering_tools import silence
 from tests.waiting import eventually

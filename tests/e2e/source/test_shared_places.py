@@ -9,9 +9,9 @@ import pytest
 
 from kubectl_reconcile.core.fair.shares import Limits
 from kubectl_reconcile.core.rendering.charts import Release
-from kubectl_reconcile.source.cloned import clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git import GitSource, Ref, Repository
+from kubectl_reconcile.source.git.cloned import clone
+from kubectl_reconcile.source.git.source import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render.process import RenderingLargeError, RenderProcess
 from kubectl_reconcile.source.render.renderer import Renderer

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.sandbox.gitserver import GitServer
-from kubectl_reconcile.source.cloned import objects
-from kubectl_reconcile.source.followed_ref import FollowedRef
-from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned import objects
+from kubectl_reconcile.source.git.followed_ref import FollowedRef
+from kubectl_reconcile.source.git.source import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
 
 MAIN = Ref.of(branch="main")
 WEB = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {color: %s}\n"

@@ -13,10 +13,10 @@ import pytest
 from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault
 from kubectl_reconcile.core.resources.trusted_keys import TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification, VerifyMode, VerifySpec
-from kubectl_reconcile.source import followed_ref
-from kubectl_reconcile.source.git import Ref, Repository
-from kubectl_reconcile.source.signed import check
-from kubectl_reconcile.source.signed.verified import UnverifiedError, Verdicts, VerifiedSource
+from kubectl_reconcile.source.git import followed_ref
+from kubectl_reconcile.source.git.signed import check
+from kubectl_reconcile.source.git.signed.verified import UnverifiedError, Verdicts, VerifiedSource
+from kubectl_reconcile.source.git.source import Ref, Repository
 from tests.signing import NOBODY, SignedRepository, gpg_home, needs_gpg, ssh_signer
 from tests.waiting import eventually
 
@@ -484,7 +484,7 @@ def test_git_is_asked_once_for_each_commit_and_set_of_keys(repository, source, a
     asked = []
     judge = check.judge
     monkeypatch.setattr(
-        "kubectl_reconcile.source.signed.verified.judge", lambda *given: asked.append(given[2]) or judge(*given)
+        "kubectl_reconcile.source.git.signed.verified.judge", lambda *given: asked.append(given[2]) or judge(*given)
     )
     verdicts, sha = Verdicts(), repository.push(APP, alice)
     for _ in range(3):

@@ -13,8 +13,8 @@ import asyncssh
 import psutil
 import pytest
 
-from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
-from kubectl_reconcile.source.running.ssh_connections import SHARED
+from kubectl_reconcile.source.git.source import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
+from kubectl_reconcile.source.git.ssh_connections import SHARED
 from tests.e2e.ssh_host import private
 
 MAIN = Ref.of(branch="main")
@@ -121,7 +121,7 @@ def test_a_repository_that_is_missing_costs_others_no_connection(source, ssh_hos
 FOLLOWER = """
 import sys
 from pathlib import Path
-from kubectl_reconcile.source.git import Credentials, GitSource, Ref, Repository
+from kubectl_reconcile.source.git.source import Credentials, GitSource, Ref, Repository
 url, cache, key, hosts = sys.argv[1:]
 credentials = Credentials(ssh_private_key=Path(key).read_text(), known_hosts=Path(hosts).read_text())
 source = GitSource(Repository.of(url, credentials), Ref.of(branch="main"), cache_dir=Path(cache))

@@ -15,8 +15,8 @@ import pytest
 
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
-from kubectl_reconcile.source.worktree import WorktreeSource
 from tests.waiting import steadily
 
 
@@ -196,7 +196,7 @@ def test_a_file_name_that_a_terminal_would_obey_is_a_problem(folder):
 READER = """
 import os, sys
 from pathlib import Path
-from kubectl_reconcile.source.worktree import WorktreeSource
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
 if os.geteuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 revision = WorktreeSource(Path(".")).revision()

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.targets import source_of
-from kubectl_reconcile.source.git import GitSource
+from kubectl_reconcile.source.git.source import GitSource
 from kubectl_reconcile.source.remote import Credentials, Repository
 
 SOURCES = {"as it is": {}, "only what is signed": {"verify": {"mode": "Commit", "secretRef": {"name": "keys"}}}}

@@ -9,11 +9,11 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable
 
-from kubectl_reconcile.source.cloned.clone import FETCH, Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned.clone import FETCH, Clone
+from kubectl_reconcile.source.git.tree import listed
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.remote import Repository
-from kubectl_reconcile.source.tree import listed
 
 _REMEMBERED = 64
 _MOST_FOR_OTHERS = 20_000

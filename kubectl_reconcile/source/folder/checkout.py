@@ -11,8 +11,8 @@ from msgspec import Struct
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.git import GitSource
-from kubectl_reconcile.source.worktree import WorktreeSource
+from kubectl_reconcile.source.folder.worktree import WorktreeSource
+from kubectl_reconcile.source.git.source import GitSource
 
 
 class Checkout(Struct, frozen=True):

@@ -28,10 +28,11 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kubectl_reconcile.source.cloned.objects import ABSENT, GONE, announced, content, reader_of
-from kubectl_reconcile.source.complaints import explained, judge, unread
 from kubectl_reconcile.source.destination import UnresolvedError
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned.objects import ABSENT, GONE, announced, content, reader_of
+from kubectl_reconcile.source.git.complaints import explained, judge, unread
+from kubectl_reconcile.source.git.ssh_connections import SHARED
 from kubectl_reconcile.source.limits import MEBIBYTE, MOST_OUTPUT_BYTES, MOST_REFS_BYTES, GitLimits, raising
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.budget import PARSING
@@ -39,7 +40,6 @@ from kubectl_reconcile.source.running.ending import ending
 from kubectl_reconcile.source.running.memory import FETCHES, HEAVY, LIGHT_GIT_BYTES, MEMORY, all_bytes
 from kubectl_reconcile.source.running.places import TenantPlaces
 from kubectl_reconcile.source.running.process import NOWHERE, QUIET, given, running
-from kubectl_reconcile.source.running.ssh_connections import SHARED
 from kubectl_reconcile.source.tls import why_untrusted
 
 T = TypeVar("T")

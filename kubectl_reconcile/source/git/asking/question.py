@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from kubectl_reconcile import __version__
 from kubectl_reconcile.core.resources.credential_scope import Address, NoAddressError
-from kubectl_reconcile.source.asking.packets import Advertisement, UnclearError, advertised, question, told
-from kubectl_reconcile.source.complaints import explained, said_nothing
+from kubectl_reconcile.source.git.asking.packets import Advertisement, UnclearError, advertised, question, told
+from kubectl_reconcile.source.git.complaints import explained, said_nothing
 from kubectl_reconcile.source.http.client import HttpClient, Redirects
 from kubectl_reconcile.source.http.connection import HttpAnswer
 from kubectl_reconcile.source.http.errors import HttpError, HttpFault

@@ -16,8 +16,8 @@ from weakref import WeakSet, WeakValueDictionary
 
 from msgspec import Struct, field
 
-from kubectl_reconcile.source.asking.question import Asking
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.asking.question import Asking
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.ending import taking
 

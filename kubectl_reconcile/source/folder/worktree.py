@@ -35,14 +35,14 @@ from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.folder.walk import FoundFiles, Walk, content_of, not_there, too_much_in
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import check_path
 from kubectl_reconcile.source.render.reach import reached_from, root_of
 from kubectl_reconcile.source.render.trees import FolderTree
-from kubectl_reconcile.source.walk import FoundFiles, Walk, content_of, not_there, too_much_in
 
 if TYPE_CHECKING:  # most looks at a folder are one look
-    from kubectl_reconcile.source.watch import Consulted, Watch
+    from kubectl_reconcile.source.folder.watch import Consulted, Watch
 
 _CLOCK_STEP_NS = 100_000_000
 """Two writes closer than this may leave the same time on a file, so a digest that young isn't kept."""
@@ -190,7 +190,7 @@ class WorktreeSource:
         A burst of changes makes one call. Changes may be reported that leave the revision as it is. *consulted* says what was
         consulted to render it, as often as it is asked. Close the watch to end it.
         """
-        from kubectl_reconcile.source.watch import Watch, Watched  # noqa: PLC0415 - as above
+        from kubectl_reconcile.source.folder.watch import Watch, Watched  # noqa: PLC0415 - as above
 
         return Watch(Watched(self.location, self._is_file, self._top(), consulted), callback, quiet_s)
 

@@ -19,8 +19,8 @@ from kubectl_reconcile.core.manifests.files import (
 )
 from kubectl_reconcile.core.manifests.tree import resolved
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.source.cloned.entries import NOWHERE, NOWHERE_HINT
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.git.cloned.entries import NOWHERE, NOWHERE_HINT
 from kubectl_reconcile.source.limits import CEILINGS, Counted, GitLimits, IgnoreTexts, LinkSteps, too_much, variable
 from kubectl_reconcile.source.render.trees import link_text
 

@@ -20,8 +20,8 @@ from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
 
-from kubectl_reconcile.source.complaints import unread
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.complaints import unread
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.ending import ENDING, taking

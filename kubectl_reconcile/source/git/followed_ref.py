@@ -10,13 +10,13 @@ from typing import Final, Self
 
 from msgspec import Struct
 
-from kubectl_reconcile.source.cloned.clone import Clone
-from kubectl_reconcile.source.cloned.objects import ObjectReader, Place
-from kubectl_reconcile.source.cloned.refs import ClonedRefs
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned.clone import Clone
+from kubectl_reconcile.source.git.cloned.objects import ObjectReader, Place
+from kubectl_reconcile.source.git.cloned.refs import ClonedRefs
+from kubectl_reconcile.source.git.server_refs import Ref, RefKind, RemoteRef, refs_of
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.remote import Repository, check_ref
-from kubectl_reconcile.source.server_refs import Ref, RefKind, RemoteRef, refs_of
 
 HASH: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 """The name of a commit."""

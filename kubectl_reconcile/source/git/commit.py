@@ -13,9 +13,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git import GitSource, Ref, RefKind
+from kubectl_reconcile.source.git.cloned.clone import Clone
+from kubectl_reconcile.source.git.source import GitSource, Ref, RefKind
 from kubectl_reconcile.source.remote import Repository, check_path, check_ref
 
 _FILE = "100644"

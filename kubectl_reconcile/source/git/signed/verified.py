@@ -39,8 +39,8 @@ from kubectl_reconcile.core.resources.verification import (
 )
 from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
-from kubectl_reconcile.source.git import GitSource
-from kubectl_reconcile.source.signed.check import judge, read_object
+from kubectl_reconcile.source.git.signed.check import judge, read_object
+from kubectl_reconcile.source.git.source import GitSource
 
 _MOST_VERDICTS: Final = 4096
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from kubectl_reconcile.core.manifests.tree import MOST_LINK_BYTES, resolved
-from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned.clone import Clone
 from kubectl_reconcile.source.limits import MEBIBYTE, LinkSteps, raising, too_much
 from kubectl_reconcile.source.running.budget import PARSING
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kubectl_reconcile.source.cloned.clone import Clone
-from kubectl_reconcile.source.cloned.objects import ObjectFacts
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned.clone import Clone
+from kubectl_reconcile.source.git.cloned.objects import ObjectFacts
 
 T = TypeVar("T")
 

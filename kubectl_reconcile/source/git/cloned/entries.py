@@ -8,8 +8,8 @@ from typing import Final, Self
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.manifests.files import IGNORE_FILE, SourceIgnore, is_manifest_path, is_renderer_path
-from kubectl_reconcile.source.cloned.clone import Clone
-from kubectl_reconcile.source.cloned.folders import (
+from kubectl_reconcile.source.git.cloned.clone import Clone
+from kubectl_reconcile.source.git.cloned.folders import (
     FOLDER_MODE,
     LINK_MODE,
     NOTHING,

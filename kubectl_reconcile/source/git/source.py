@@ -27,18 +27,15 @@ from kubectl_reconcile.core.manifests.tree import TreeEntry
 from kubectl_reconcile.core.rendering.rendered import still_holds
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.source.base import Verified
-from kubectl_reconcile.source.cloned.clone import Clone
-from kubectl_reconcile.source.cloned.entries import Entry
-from kubectl_reconcile.source.cloned.folders import CommitFolders
-from kubectl_reconcile.source.cloned.objects import Place
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.followed_ref import HASH, FollowedRef
-from kubectl_reconcile.source.limits import GitLimits
-from kubectl_reconcile.source.missing_files import MissingFiles
-from kubectl_reconcile.source.remote import Credentials, Repository, check_path
-from kubectl_reconcile.source.render.trees import CommitTree
-from kubectl_reconcile.source.server_refs import Ref, RefKind
-from kubectl_reconcile.source.tree import (
+from kubectl_reconcile.source.git.cloned.clone import Clone
+from kubectl_reconcile.source.git.cloned.entries import Entry
+from kubectl_reconcile.source.git.cloned.folders import CommitFolders
+from kubectl_reconcile.source.git.cloned.objects import Place
+from kubectl_reconcile.source.git.followed_ref import HASH, FollowedRef
+from kubectl_reconcile.source.git.missing_files import MissingFiles
+from kubectl_reconcile.source.git.server_refs import Ref, RefKind
+from kubectl_reconcile.source.git.tree import (
     ListedFiles,
     blobs_at,
     commit_of,
@@ -50,6 +47,9 @@ from kubectl_reconcile.source.tree import (
     way_inputs_at,
     weighed,
 )
+from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.remote import Credentials, Repository, check_path
+from kubectl_reconcile.source.render.trees import CommitTree
 
 __all__ = ["Credentials", "GitSource", "Ref", "RefKind", "Repository", "SourceError", "SourceFault"]
 

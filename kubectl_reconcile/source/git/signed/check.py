@@ -29,8 +29,8 @@ from kubectl_reconcile.core.resources.signatures import (
     verdict_of,
 )
 from kubectl_reconcile.core.resources.trusted_keys import TrustedKeys
-from kubectl_reconcile.source.cloned.clone import Clone
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.git.cloned.clone import Clone
 
 PROGRAMS: Final = {SignatureFormat.OPENPGP: "gpg", SignatureFormat.SSH: "ssh-keygen"}
 """What git asks about signatures of each format."""

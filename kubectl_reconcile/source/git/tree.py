@@ -23,8 +23,9 @@ from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.source import Render
-from kubectl_reconcile.source.cloned.clone import Clone
-from kubectl_reconcile.source.cloned.entries import (
+from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.git.cloned.clone import Clone
+from kubectl_reconcile.source.git.cloned.entries import (
     NOWHERE,
     NOWHERE_HINT,
     Entry,
@@ -35,14 +36,13 @@ from kubectl_reconcile.source.cloned.entries import (
     is_read,
     where_of,
 )
-from kubectl_reconcile.source.cloned.folders import (
+from kubectl_reconcile.source.git.cloned.folders import (
     FOLDER_MODE,
     LINK_MODE,
     NOTHING,
     SUBMODULE_MODE,
     CommitFolders,
 )
-from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.limits import LONGEST_PATH_BYTES, MEBIBYTE, Counted, IgnoreTexts, raising, too_much
 
 
