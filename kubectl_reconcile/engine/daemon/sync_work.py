@@ -271,7 +271,8 @@ class SyncWork(Struct, frozen=True):
             followed.told_anew(desired)
         followed.find_places(made, desired)
         if (live := self.context.live(ref, target.parent)) is not None:
-            await self.health.take_up(target.sync, live, followed.places)
+            is_all = not any(each.in_source for each in made.errors)  # what can't be read may ask for what it did
+            await self.health.take_up(target.sync, live, followed.places, is_all=is_all)
         applied = str(((target.parent or {}).get("status") or {}).get("lastAppliedRevision") or "")
         return on.PlanMade(made, frozenset(followed.places), applied)
 

@@ -176,9 +176,11 @@ def test_nothing_is_pruned_while_a_file_can_not_be_read(follow, cluster, git_ser
     broken = git_server.push({"a.yaml": "a: b: c\n", "b.yaml": None, "d.yaml": config_map("d")})
     sync.until("ProblemsInSource", broken)
     assert cluster.members("ConfigMap", "shop") == {"a", "b", "c", "d"}
+    assert sync.status["health"]["counts"] == {"Current": 4}
     mended = git_server.push({"a.yaml": config_map("a")})
     sync.until_synced(mended)
     assert cluster.members("ConfigMap", "shop") == {"a", "c", "d"}
+    assert sync.status["health"]["counts"] == {"Current": 3}
 
 
 @pytest.mark.usefixtures("daemon")

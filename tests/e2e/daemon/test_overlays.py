@@ -51,6 +51,7 @@ def test_an_overlay_that_breaks_is_told_by_its_line_and_takes_nothing_away(
     ready = sync.until("ProblemsInSource", git_server.push({"prod/kustomization.yaml": remote}))
     assert ready["message"].startswith("prod/kustomization.yaml:4: kustomize can't build it: ")
     assert cluster.members("ConfigMap", "shop") == {"p-web", "p-old", "p-made"}
+    assert sync.status["health"]["counts"] == {"Current": 3}  # though nothing can be read of what it asks for
     shown = plugin("diff", "shop")
     assert (shown.status, "copy it into the repository" in shown.err) == (4, True)
     cluster.edit("ConfigMap", "p-web", {"data": {"a": "by hand"}})

@@ -81,16 +81,23 @@ class HealthWatch:
         live: Manifest,
         asked: Mapping[ObjectRef, object] | None = None,
         places: frozenset[str] = frozenset(),
+        *,
+        is_all: bool = True,
     ) -> None:
         """Watch the members of a Sync, whose feeds are followed by now; its spec may be another than before.
 
-        *asked* is what its source asks for, as before where it is None. *places* are namespaces that it has members in, besides those that it says.
+        *asked* is what its source asks for, as before where it is None; what was asked for before counts as well unless that *is_all*. *places* are namespaces
+        that it has members in, besides those that it says.
         """
         places |= Contents.recorded(live).namespaces | {"", sync.namespace}
         sync = replace(sync, health=self.context.session.health_of(sync))
         known = self._watched.get(sync.ref)
         is_same = known is not None and known.is_whole and known.sync.health == sync.health
-        asked = known.claims.asked if asked is None and known is not None else asked
+        before = known.claims.asked if known is not None else None
+        if asked is None:
+            asked = before
+        elif not is_all:
+            asked = None if before is None else {**before, **asked}
         if known is not None and is_same and (places <= known.claims.places or asked is not None):
             known.sync = sync
             if asked is not None:
