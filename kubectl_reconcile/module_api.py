@@ -39,7 +39,7 @@ from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.checkups import CHECKUP_HEALTH
 from kubectl_reconcile.core.health.cel_cost import Size as CelSize
 from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
-from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
+from kubectl_reconcile.core.health.judge import Health, HealthStatus, health
 from kubectl_reconcile.core.module.action_journal import actions_begun, actions_done, actions_failed
 from kubectl_reconcile.core.module.api import (
     Answer,

@@ -12,7 +12,7 @@ from typing import Any
 
 from kubectl_reconcile.cli import health_kinds
 from kubectl_reconcile.core.health import general_rule
-from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.health.health import HealthStatus
 
 MADE = "<!-- What follows is made by make manifests. -->\n"
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
-from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.resources.status import ConditionReason
 from kubectl_reconcile.engine.commands.install import data_folder
 from kubectl_reconcile.engine.telemetry.metrics import Metrics

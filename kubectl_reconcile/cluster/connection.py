@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import orjson
 
 from kubectl_reconcile.cluster.access import Access
+from kubectl_reconcile.cluster.access.cluster import resolve
 from kubectl_reconcile.cluster.access.credentials import authorization, impersonation
-from kubectl_reconcile.cluster.access.route import resolve
 from kubectl_reconcile.cluster.errors import Forbidden
 from kubectl_reconcile.cluster.messages import JSON, Headers, Param, Request, Response
 from kubectl_reconcile.cluster.transport import Transport

@@ -12,7 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from kubectl_reconcile import __version__
-from kubectl_reconcile.cluster.access.route import Route
+from kubectl_reconcile.cluster.access.cluster import Route
 from kubectl_reconcile.cluster.errors import printable
 from kubectl_reconcile.core.records import Guarded
 

@@ -18,7 +18,7 @@ from weakref import WeakSet
 import aiohttp
 from aiohttp.connector import AddrInfoType
 
-from kubectl_reconcile.cluster.access.route import Route
+from kubectl_reconcile.cluster.access.cluster import Route
 from kubectl_reconcile.cluster.errors import GivenUp
 
 _CONNECTIONS = 192

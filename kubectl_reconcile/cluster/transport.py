@@ -33,7 +33,7 @@ import aiohttp
 import orjson
 
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.access.route import Route, resolve
+from kubectl_reconcile.cluster.access.cluster import Route, resolve
 from kubectl_reconcile.cluster.access.tokens import expiry_of
 from kubectl_reconcile.cluster.errors import (
     ApiError,

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, Self
 
 from msgspec import Struct, field
 
-from kubectl_reconcile.core.manifests.files import IGNORE_FILE, MOST_IGNORE_BYTES, MOST_IGNORE_FILES
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES
+from kubectl_reconcile.core.manifests.which_files import IGNORE_FILE, MOST_IGNORE_BYTES, MOST_IGNORE_FILES
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.running.ending import ending
 

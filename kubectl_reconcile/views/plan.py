@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from deepdiff import DeepDiff
 from msgspec import UNSET, Meta, UnsetType
 
-from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.objects import API_GROUP, Manifest
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
-from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.history import current_of

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from kubectl_reconcile.core.annotations import MemberOptions
-from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.resources.applyset import is_marked_by_us
 from kubectl_reconcile.engine.commands import owner_tree

@@ -16,7 +16,7 @@ from kubectl_reconcile.cli.change import suspend, sync
 from kubectl_reconcile.cli.inspect import events, get, status, tree
 from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.terminal import Terminal
-from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.health.judge import health
 from kubectl_reconcile.core.objects import annotations_of
 from kubectl_reconcile.core.resources.history import previous_of
 from kubectl_reconcile.engine.api import sync_requests

@@ -13,7 +13,7 @@ from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.data import structured
 from kubectl_reconcile.cli.output.terminal import Terminal, table
-from kubectl_reconcile.core.health.verdict import failed
+from kubectl_reconcile.core.health.health import failed
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
 from kubectl_reconcile.core.planning.hold import Hold, approval_of

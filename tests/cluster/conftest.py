@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from kubectl_reconcile.cluster.access.route import Route, resolve
+from kubectl_reconcile.cluster.access.cluster import Route, resolve
 from kubectl_reconcile.cluster.client import Access, Client
 from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.cluster.errors import NotFound, TooManyRequests

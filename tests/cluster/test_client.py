@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_reconcile.cluster.access.route import resolve
+from kubectl_reconcile.cluster.access.cluster import resolve
 from kubectl_reconcile.cluster.client import (
     Access,
     AlreadyExists,
@@ -772,7 +772,7 @@ async def test_a_pod_uses_its_own_account(client, tmp_path, monkeypatch, token, 
     host, port = client.server.removeprefix("https://").split(":")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
-    monkeypatch.setattr("kubectl_reconcile.cluster.access.route._SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr("kubectl_reconcile.cluster.access.cluster._SERVICE_ACCOUNT", tmp_path)
     library = "kubernetes.aio.config.incluster_config"
     monkeypatch.setattr(f"{library}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(f"{library}.SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))

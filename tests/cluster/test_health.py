@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.health.judge import HealthStatus, health
 from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.call import check_purity
 from kubectl_reconcile.core.module.inputs import Context, Owned

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import kubectl_reconcile
 from kubectl_reconcile.cluster.access import Access
-from kubectl_reconcile.cluster.access.route import Route, Tls
+from kubectl_reconcile.cluster.access.cluster import Route, Tls
 from kubectl_reconcile.cluster.messages import Request
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.module.api import SeenSecret

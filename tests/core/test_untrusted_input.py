@@ -13,7 +13,7 @@ from kubectl_reconcile.core.annotations import MemberOptions, renamed
 from kubectl_reconcile.core.apply.replace import as_restored
 from kubectl_reconcile.core.daemon import watch_events
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule
-from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.health.judge import HealthStatus, health
 from kubectl_reconcile.core.manifests.export import as_manifest, why_not
 from kubectl_reconcile.core.module.action_journal import ActionJournal, approving, is_approved
 from kubectl_reconcile.core.module.inputs import Context, Owned, Select

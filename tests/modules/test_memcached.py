@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.health.judge import HealthStatus, health
 from kubectl_reconcile.core.module.api import modules_in
 from kubectl_reconcile.core.module.call import check_purity, outcome_of
 from kubectl_reconcile.core.module.inputs import Context, Owned

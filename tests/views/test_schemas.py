@@ -8,7 +8,7 @@ import fastjsonschema
 import pytest
 
 from kubectl_reconcile.core import planning
-from kubectl_reconcile.core.health.verdict import failed
+from kubectl_reconcile.core.health.health import failed
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
 from kubectl_reconcile.core.planning.hold import Hold
 from kubectl_reconcile.core.planning.plan import Op, Plan, Unhealthy

@@ -6,7 +6,7 @@ import sys
 MAKES_EACH = """
 import sys
 
-from kubectl_reconcile.core.health.verdict import failed
+from kubectl_reconcile.core.health.health import failed
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.outlook.explain import ExplainFacts
 from kubectl_reconcile.core.planning.plan import Plan

@@ -19,8 +19,8 @@ from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
 from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import readable, run
 from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.health import Health
 from kubectl_reconcile.core.health.silence import expected_of
-from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.outlook.explain import DIFFERS, ExplainedField, FieldState, outlook

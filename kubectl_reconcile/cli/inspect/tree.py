@@ -12,7 +12,7 @@ from kubectl_reconcile.cli.output.data.structured import json_lines, yaml_lines
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.output.terminal import table, terminals
 from kubectl_reconcile.cli.session import live_sync, run
-from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.engine.commands import find_object, owner_tree
 from kubectl_reconcile.engine.commands.owner_tree import OwnedObject, OwnerTree

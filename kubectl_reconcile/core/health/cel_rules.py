@@ -23,10 +23,10 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_cost import Size
 from kubectl_reconcile.core.health.cel_tests import CelError, CelFault, CelTest
+from kubectl_reconcile.core.health.health import AWAITING, has_status, why
+from kubectl_reconcile.core.health.judge import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.health.kind_table import KindRule
-from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.health.silence import is_young
-from kubectl_reconcile.core.health.verdict import AWAITING, has_status, why
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of
 
 _ASKED: Final = (

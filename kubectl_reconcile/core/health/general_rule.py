@@ -20,8 +20,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kubectl_reconcile.core.health.kind_table import staleness
-from kubectl_reconcile.core.health.verdict import (
+from kubectl_reconcile.core.health.health import (
     Health,
     HealthStatus,
     current,
@@ -33,6 +32,7 @@ from kubectl_reconcile.core.health.verdict import (
     suspended,
     why,
 )
+from kubectl_reconcile.core.health.kind_table import staleness
 from kubectl_reconcile.core.objects import Manifest, condition_of, conditions_of
 
 NEGATIVE: Final = (

@@ -5,7 +5,7 @@ Pure: no clock, no network, no logging; inputs are never mutated.
 
 from __future__ import annotations
 
-from kubectl_reconcile.core.health.verdict import (
+from kubectl_reconcile.core.health.health import (
     Health,
     HealthStatus,
     count_of,

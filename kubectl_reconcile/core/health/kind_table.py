@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from msgspec import Struct
 
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus, status_of
+from kubectl_reconcile.core.health.health import Health, HealthStatus, status_of
 from kubectl_reconcile.core.objects import GroupKind, Manifest, mapping_of, maps_in, metadata_of, number_of
 
 _Found: TypeAlias = tuple[Any, Manifest]

@@ -17,7 +17,7 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus
+from kubectl_reconcile.core.health.health import Health, HealthStatus
 from kubectl_reconcile.core.objects import API_GROUP, GroupKind, Manifest, metadata_of
 
 SILENCE_S: Final = 60.0

@@ -20,8 +20,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_rules import LIMITS, HealthRules
+from kubectl_reconcile.core.health.health import Health, HealthStatus, spec_of
 from kubectl_reconcile.core.health.silence import EXPECTED, Expected
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus, spec_of
 from kubectl_reconcile.core.objects import (
     API_GROUP,
     GroupKind,

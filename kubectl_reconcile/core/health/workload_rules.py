@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_reconcile.core.health.verdict import (
+from kubectl_reconcile.core.health.health import (
     Health,
     HealthStatus,
     count_of,

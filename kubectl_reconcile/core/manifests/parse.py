@@ -27,9 +27,9 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import translated
 from kubectl_reconcile.core.manifests import yaml_reader
-from kubectl_reconcile.core.manifests.files import IGNORE_FILE, STDIN
 from kubectl_reconcile.core.manifests.limits import MAX_BYTES, MAX_PROBLEMS
 from kubectl_reconcile.core.manifests.scalars import shown, written
+from kubectl_reconcile.core.manifests.which_files import IGNORE_FILE, STDIN
 from kubectl_reconcile.core.manifests.yaml_reader import Place
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity, map_at
 from kubectl_reconcile.core.other_tools.translation import sentence_of

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL
-from kubectl_reconcile.core.health.kstatus import Health, health
+from kubectl_reconcile.core.health.judge import Health, health
 from kubectl_reconcile.core.objects import (
     FIELD_MANAGER,
     GroupKind,

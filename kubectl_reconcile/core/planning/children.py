@@ -19,8 +19,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MODULE_LABEL, PAUSED, MemberOptions
-from kubectl_reconcile.core.health.kstatus import health
-from kubectl_reconcile.core.health.verdict import AWAITING
+from kubectl_reconcile.core.health.health import AWAITING
+from kubectl_reconcile.core.health.judge import health
 from kubectl_reconcile.core.module.action_journal import ActionJournal, is_approved, ref_of
 from kubectl_reconcile.core.module.adoption import adopt_child
 from kubectl_reconcile.core.module.api import UnloadedModule

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias, cast
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
-from kubectl_reconcile.core.health.verdict import Health
+from kubectl_reconcile.core.health.health import Health
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.module.api import Module, Observation

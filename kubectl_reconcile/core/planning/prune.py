@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import MemberOptions
-from kubectl_reconcile.core.manifests.files import is_below
+from kubectl_reconcile.core.manifests.which_files import is_below
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef, Problem, Severity, errors_among
 from kubectl_reconcile.core.planning.builder import PlanBuilder
 from kubectl_reconcile.core.planning.endings.cascade import Cascade, Listing, bound_to_go, cascade_of_all

@@ -15,8 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kubectl_reconcile.core.checkups import CHECKUP, CHECKUP_HEALTH
+from kubectl_reconcile.core.health.judge import Health, HealthStatus, health
 from kubectl_reconcile.core.health.kind_table import KindRule
-from kubectl_reconcile.core.health.kstatus import Health, HealthStatus, health
 from kubectl_reconcile.core.module.schedules import seconds_between
 from kubectl_reconcile.core.objects import (
     GroupKind,

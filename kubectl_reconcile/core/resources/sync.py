@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import APPROVED_PLAN, SYNC_REQUESTED_AT, origin_of_members
 from kubectl_reconcile.core.health.cel_rules import GENERAL, HealthRules, Rule, RuleError
-from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.objects import (
     API_GROUP,
     DEFAULT_ACCOUNT,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from kubectl_reconcile.cluster.client import Client
-from kubectl_reconcile.core.health.kstatus import HealthStatus, health
+from kubectl_reconcile.core.health.judge import HealthStatus, health
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, controller_of, labels_of, map_at
 from kubectl_reconcile.core.planning.kinds import WORKLOADS
 

@@ -18,7 +18,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, NotFound
 from kubectl_reconcile.core.annotations import HOOK
 from kubectl_reconcile.core.health.cel_rules import HealthRules
-from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
+from kubectl_reconcile.core.health.judge import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.health.silence import expected_of
 from kubectl_reconcile.core.health.workload_rules import removes_itself
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, annotations_of

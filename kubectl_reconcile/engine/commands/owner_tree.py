@@ -22,9 +22,9 @@ from kubectl_reconcile.cluster.discovery import Resource
 from kubectl_reconcile.cluster.errors import ApiError, Forbidden, NotFound, ServerError
 from kubectl_reconcile.core.annotations import MODULE_LABEL
 from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.health import Health
 from kubectl_reconcile.core.health.silence import expected_of
 from kubectl_reconcile.core.health.summary import member_health
-from kubectl_reconcile.core.health.verdict import Health
 from kubectl_reconcile.core.module.inputs import INSTANCE_LABEL
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, ObjectRef, labels_of, map_at
 from kubectl_reconcile.core.planning.kinds import CLAIM

@@ -35,7 +35,7 @@ from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.apply.flow_control import MOST as MANY
 from kubectl_reconcile.engine.apply.flow_control import FlowControl
 from kubectl_reconcile.engine.apply.writer import Hooks, Signal, Writer
-from kubectl_reconcile.engine.daemon.listeners import EventListener, Listener, LogListener, MetricsListener
+from kubectl_reconcile.engine.daemon.sinks import EventSink, LogSink, MetricsSink, Sink
 from kubectl_reconcile.engine.daemon.sources.file_watch import FileWatch
 from kubectl_reconcile.engine.daemon.sources.variables_watch import VariablesWatch
 from kubectl_reconcile.engine.daemon.turns.queue import TurnsUnderWay, WorkQueue
@@ -85,19 +85,19 @@ class DaemonContext:
     cache: Cache = field(init=False)
     view: FollowingView = field(init=False)
     events: Events = field(init=False)
-    listeners: tuple[Listener, ...] = field(init=False)
-    _log_listener: LogListener = field(default_factory=LogListener)
+    sinks: tuple[Sink, ...] = field(init=False)
+    _log_sink: LogSink = field(default_factory=LogSink)
     _telling: dict[ObjectRef, asyncio.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make what hangs on the session's connection, and whoever listens."""
+        """Make what hangs on the session's connection, and its sinks."""
         self.cache = Cache(self.session.client)
         members = MemberFeeds(self.cache, OwnRights(self.session.client))
         calls = ModuleCalls(self.metrics, took=self._was_held_up)
         self.view = FollowingView(self.cache, calls, members, VariablesWatch(self.session))
         self.events = Events(self.session.client)
         self.session.operands.recalls = False  # it is us who note what is observed
-        self.listeners = (self._log_listener, MetricsListener(self.metrics))
+        self.sinks = (self._log_sink, MetricsSink(self.metrics))
 
     def _was_held_up(self, cr: ObjectRef, seconds: float) -> None:
         self.queue.pacing.held_up(cr, cr.namespace, seconds)
@@ -128,7 +128,7 @@ class DaemonContext:
         self.files.unwatch(ref)
         self.view.members.release(ref)
         self.view.variables.forget(ref)
-        self._log_listener.forget(ref)
+        self._log_sink.forget(ref)
         self._telling.pop(ref, None)
 
     # As whom ---------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class DaemonContext:
 
     async def warn_of_renamed(self, ref: ObjectRef, live: Manifest) -> None:
         """Say once that an object carries annotations by names of earlier versions."""
-        for sentence in self._log_listener.news.of(("renamed", ref), renamed(live)):
+        for sentence in self._log_sink.news.of(("renamed", ref), renamed(live)):
             await self.hear(ref, AnnotationRenamed(sentence))
 
     def stop(self, ref: ObjectRef) -> Stop:
@@ -181,7 +181,7 @@ class DaemonContext:
         return Writer(session.client, hooks, stop, pace, provisional=provisional, act=act)
 
     def _heard(self, result: Result, stop: Signal) -> None:
-        """Tell listeners of a write, and remember it for contention; what is taken is looked at before it is judged.
+        """Tell sinks of a write, and remember it for contention; what is taken is looked at before it is judged.
 
         What comes to nothing because the pass ends is a hand-over and no failure: whoever goes on tells how that went.
         """
@@ -189,14 +189,14 @@ class DaemonContext:
             return
         if result.state is ResultState.SUCCEEDED and result.wrote:
             self.contention.wrote(result.change, time.monotonic())
-        for listener in self.listeners:
-            listener.hear(result.change.ref, result)
+        for sink in self.sinks:
+            sink.hear(result.change.ref, result)
 
     async def hear(self, item: ObjectRef, what: object) -> None:
-        """Tell all listeners what happened to an item, or what is done about it."""
-        for listener in self.listeners:
-            listener.hear(item, what)
-        await EventListener(self.events, self.live).hear(item, what)
+        """Tell all sinks what happened to an item, or what is done about it."""
+        for sink in self.sinks:
+            sink.hear(item, what)
+        await EventSink(self.events, self.live).hear(item, what)
 
     async def overwritten(
         self, item: ObjectRef, writes: Sequence[Change], settled: Sequence[Contention]
@@ -236,7 +236,7 @@ class DaemonContext:
         except (NotFound, Conflict, Fenced):
             return False  # it is gone, recreated, or another replica's: there is nobody to tell, or nothing for us
         except ApiError as error:
-            level = self._log_listener.news.level(("status", ref), str(error))
+            level = self._log_sink.news.level(("status", ref), str(error))
             event(log, level, "status not written", object=ref, error=error)
             return False
         return True

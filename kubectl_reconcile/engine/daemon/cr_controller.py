@@ -41,7 +41,7 @@ from kubectl_reconcile.core.daemon.cr_pass import (
 )
 from kubectl_reconcile.core.daemon.pass_events import ForgetFailures, LookAgain, Retry, RetryScheduled
 from kubectl_reconcile.core.daemon.priority import Priority
-from kubectl_reconcile.core.health.verdict import AWAITING
+from kubectl_reconcile.core.health.health import AWAITING
 from kubectl_reconcile.core.module.published import to_be_noted
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, condition_of
 from kubectl_reconcile.core.planning.plan import Plan

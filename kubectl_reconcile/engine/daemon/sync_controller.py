@@ -2,7 +2,7 @@
 
 Nothing is decided here: what happens is handed to ``core.daemon.pass_state`` as an event, the instructions that it returns are
 carried out one by one (``sync_work``), and their results are handed back as events. Whoever logs, counts or makes
-Kubernetes Events hears each of both (``listeners``).
+Kubernetes Events hears each of both (``sinks``).
 
 Whatever goes wrong ends as a condition on the Sync.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 
-from kubectl_reconcile.cluster.access.route import Tls
+from kubectl_reconcile.cluster.access.cluster import Tls
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError
 from kubectl_reconcile.core.module.api import PodTls, SilentPodError

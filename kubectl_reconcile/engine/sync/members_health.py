@@ -14,9 +14,9 @@ from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.health import Health, HealthStatus
 from kubectl_reconcile.core.health.silence import Expected, expected_of
 from kubectl_reconcile.core.health.summary import member_health
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.objects import GroupKind, Manifest, ObjectRef
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.plan import Op, Plan

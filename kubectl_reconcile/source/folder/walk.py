@@ -9,7 +9,8 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.manifests.files import (
+from kubectl_reconcile.core.manifests.tree import resolved
+from kubectl_reconcile.core.manifests.which_files import (
     IGNORE_FILE,
     MOST_IGNORE_BYTES,
     SourceIgnore,
@@ -17,7 +18,6 @@ from kubectl_reconcile.core.manifests.files import (
     is_renderer_path,
     without_unrendered,
 )
-from kubectl_reconcile.core.manifests.tree import resolved
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.git.cloned.entries import NOWHERE, NOWHERE_HINT

@@ -19,8 +19,8 @@ from msgspec import Struct
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from kubectl_reconcile.core.manifests.files import IGNORE_FILE, matters
 from kubectl_reconcile.core.manifests.tree import EntryKind, TreeEntry
+from kubectl_reconcile.core.manifests.which_files import IGNORE_FILE, matters
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 
 _EVENTS: Final = frozenset(("created", "modified", "moved", "deleted", "closed"))

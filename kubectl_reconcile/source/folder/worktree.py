@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.manifests.files import (
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.manifests.which_files import (
     SourceIgnore,
     is_renderer_path,
 )
-from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.source import Render

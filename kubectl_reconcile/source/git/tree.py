@@ -11,7 +11,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_reconcile.core.manifests.files import (
+from kubectl_reconcile.core.manifests.revision import Commit, Revision
+from kubectl_reconcile.core.manifests.which_files import (
     IGNORE_FILE,
     RENDERER_FILES,
     SourceIgnore,
@@ -19,7 +20,6 @@ from kubectl_reconcile.core.manifests.files import (
     is_renderer_path,
     without_unrendered,
 )
-from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.rendering.ways import TELLING, undecided, way
 from kubectl_reconcile.core.resources.source import Render

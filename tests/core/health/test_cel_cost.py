@@ -11,7 +11,7 @@ import pytest
 
 from kubectl_reconcile.core.health.cel_cost import MOST_STEPS, USUAL, Size, UnreadableError, steps
 from kubectl_reconcile.core.health.cel_rules import Rule, RuleError
-from kubectl_reconcile.core.health.verdict import HealthStatus
+from kubectl_reconcile.core.health.health import HealthStatus
 
 READY = "self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"
 USUAL_RULES = {

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.cli import health_kinds, health_page
 from kubectl_reconcile.core.health import general_rule, kind_table
+from kubectl_reconcile.core.health.judge import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.health.kind_table import KindRule, TableError, groups, kinds_of, rule_of
-from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
 from kubectl_reconcile.core.objects import GroupKind
 
 ENTRIES = list(health_kinds.entries())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.health.kstatus import Expected, Health, HealthStatus, health
+from kubectl_reconcile.core.health.judge import Expected, Health, HealthStatus, health
 
 CURRENT, IN_PROGRESS, FAILED = HealthStatus.CURRENT, HealthStatus.IN_PROGRESS, HealthStatus.FAILED
 TERMINATING, UNKNOWN, SUSPENDED = HealthStatus.TERMINATING, HealthStatus.UNKNOWN, HealthStatus.SUSPENDED

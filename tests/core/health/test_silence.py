@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.health.silence import Expected, expected_of
 from kubectl_reconcile.core.health.summary import HealthTally, member_health
-from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.objects import GroupKind, ObjectRef
 
 WIDGET = GroupKind("example.com", "Widget")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.health import Health, HealthStatus
 from kubectl_reconcile.core.health.summary import (
     MOST_NAMED,
     HealthTally,
@@ -19,7 +20,6 @@ from kubectl_reconcile.core.health.summary import (
     member_health,
     worst_of,
 )
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
 from tests.odd_json import objects
 

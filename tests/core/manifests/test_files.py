@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kubectl_reconcile.core.manifests.files import SourceIgnore, is_manifest_path, matters, without_unrendered
+from kubectl_reconcile.core.manifests.which_files import SourceIgnore, is_manifest_path, matters, without_unrendered
 
 PATHS = {
     "web.yaml": True,

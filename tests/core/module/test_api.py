@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule
-from kubectl_reconcile.core.health.kstatus import HealthStatus
+from kubectl_reconcile.core.health.judge import HealthStatus
 from kubectl_reconcile.core.module.adoption import UNKNOWN_UID, adopt_child, with_owner_uid
 from kubectl_reconcile.core.module.api import health_of, module, modules_in
 from kubectl_reconcile.core.module.call import ModuleError, check_purity, outcome_of, outcome_of_invalid

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_reconcile.core.health.kstatus import HealthStatus
+from kubectl_reconcile.core.health.judge import HealthStatus
 from kubectl_reconcile.core.module.inputs import CEILINGS, Context, Owned, Reads, Select, volumes_left
 from kubectl_reconcile.core.objects import GroupVersionKind, ObjectRef
 

@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_reconcile.core.annotations import ACTIONS, APPROVE_ACTIONS, APPROVED_ACTIONS
 from kubectl_reconcile.core.health.cel_rules import HealthRules
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus
+from kubectl_reconcile.core.health.health import Health, HealthStatus
 from kubectl_reconcile.core.module.action_journal import ActionJournal, ActionProgress, approving, is_approved, unmet
 from kubectl_reconcile.core.module.api import Observation, module
 from kubectl_reconcile.core.module.inputs import Reads, Select

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kubectl_reconcile.core.apply.replace import as_restored, is_immutable
 from kubectl_reconcile.core.health.cel_rules import HealthRules, Rule, RuleError
-from kubectl_reconcile.core.health.kstatus import Health, HealthStatus
+from kubectl_reconcile.core.health.judge import Health, HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.order import arranged, cycles_in, is_behind, services_of
 from kubectl_reconcile.core.redaction import redacted

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.health.summary import Ailment, HealthSummary
-from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.status import (
     ConditionReason,

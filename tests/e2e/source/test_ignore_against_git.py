@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.core.manifests.files import SourceIgnore
+from kubectl_reconcile.core.manifests.which_files import SourceIgnore
 
 PIECES = [
     "a", "b", "ab", "*", "**", "***", "?", "/", "**/", "/**", "/**/", "[ab]", "[!a]", "[^b]", "[a-c]", "[c-a]", "[]a]", "[a-]", "[!]-]",

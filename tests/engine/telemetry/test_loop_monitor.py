@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.health.judge import health
 from kubectl_reconcile.engine.telemetry import loop_monitor
 from kubectl_reconcile.engine.telemetry.logs import _FIELDS
 from kubectl_reconcile.engine.telemetry.metrics import Metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 
-from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.health.judge import health
 from kubectl_reconcile.core.module.inputs import CEILINGS
 from kubectl_reconcile.core.objects import merge_conditions
 from kubectl_reconcile.module_api import Context, Owned

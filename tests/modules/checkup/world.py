@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_reconcile.cluster.store import StoredObject
-from kubectl_reconcile.core.health.kstatus import health
+from kubectl_reconcile.core.health.judge import health
 from kubectl_reconcile.core.objects import GroupVersionKind, merge_conditions
 from kubectl_reconcile.module_api import Context, Owned
 from kubectl_reconcile.module_testing import outcome_of

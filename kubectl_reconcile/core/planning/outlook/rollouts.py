@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from kubectl_reconcile.core.health.verdict import spec_of, status_of
+from kubectl_reconcile.core.health.health import spec_of, status_of
 from kubectl_reconcile.core.objects import FieldPath, GroupKind, Manifest, mapping_of, number_of
 from kubectl_reconcile.core.planning.plan import Change, Op
 

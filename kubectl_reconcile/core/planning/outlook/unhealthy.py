@@ -13,9 +13,9 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.health.cel_rules import HealthRules
+from kubectl_reconcile.core.health.health import Health, HealthStatus
 from kubectl_reconcile.core.health.silence import Expected, expected_of
 from kubectl_reconcile.core.health.summary import member_health
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.objects import GroupKind, Problem, Severity
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan, Unhealthy
 from kubectl_reconcile.core.planning.snapshot import Snapshot

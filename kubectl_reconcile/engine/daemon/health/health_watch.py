@@ -26,8 +26,8 @@ from msgspec.structs import replace
 from kubectl_reconcile.cluster.cache import Event
 from kubectl_reconcile.cluster.errors import ApiError
 from kubectl_reconcile.core.daemon import pass_events as on
+from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.health.summary import HealthSummary, HealthTally, Steadiness
-from kubectl_reconcile.core.health.verdict import HealthStatus
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, condition_of, map_at
 from kubectl_reconcile.core.planning.kinds import WORKLOADS
 from kubectl_reconcile.core.resources.applyset import PART_OF, Contents

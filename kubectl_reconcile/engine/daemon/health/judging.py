@@ -17,9 +17,9 @@ from msgspec import Struct, field
 
 from kubectl_reconcile.cluster.cache import Event, StoredObject
 from kubectl_reconcile.core.annotations import MODULE_LABEL
+from kubectl_reconcile.core.health.health import Health, HealthStatus
 from kubectl_reconcile.core.health.silence import Expected, expected_of
 from kubectl_reconcile.core.health.summary import health_below, member_health
-from kubectl_reconcile.core.health.verdict import Health, HealthStatus
 from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, labels_of
 from kubectl_reconcile.core.planning.plan import set_id_of
 from kubectl_reconcile.core.resources.applyset import PART_OF, is_marked_by_us

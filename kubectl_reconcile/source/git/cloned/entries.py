@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from msgspec import Struct, field
 
-from kubectl_reconcile.core.manifests.files import IGNORE_FILE, SourceIgnore, is_manifest_path, is_renderer_path
+from kubectl_reconcile.core.manifests.which_files import IGNORE_FILE, SourceIgnore, is_manifest_path, is_renderer_path
 from kubectl_reconcile.source.git.cloned.clone import Clone
 from kubectl_reconcile.source.git.cloned.folders import (
     FOLDER_MODE,

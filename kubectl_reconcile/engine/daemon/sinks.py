@@ -1,6 +1,6 @@
 """Whoever logs, counts or makes Kubernetes Events of what the controllers do: they hear of each event and instruction.
 
-A listener changes nothing: without any of them the daemon does the same. What is found again at each retry is logged once.
+A sink changes nothing: without any of them the daemon does the same. What is found again at each retry is logged once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubectl_reconcile.core.daemon import pass_events as on
 from kubectl_reconcile.core.daemon.contention import ContentionBegun, ContentionSettled
 from kubectl_reconcile.core.daemon.cr_pass import CrApplied, CrFailed
 from kubectl_reconcile.core.daemon.removal import RemovalEnding
-from kubectl_reconcile.core.health.verdict import AWAITING
+from kubectl_reconcile.core.health.health import AWAITING
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import CONTENDED, SYNC
@@ -27,14 +27,14 @@ from kubectl_reconcile.engine.telemetry.metrics import Metrics
 log = logging.getLogger("kubectl_reconcile.daemon")
 
 
-class Listener(Protocol):
+class Sink(Protocol):
     """Hears at once what happened to an item, or what is done about it."""
 
     def hear(self, item: ObjectRef, what: object) -> None:
         """Take notice of *what*; must neither wait nor fail."""
 
 
-class MetricsListener(Struct, frozen=True):
+class MetricsSink(Struct, frozen=True):
     """Counts."""
 
     metrics: Metrics
@@ -64,7 +64,7 @@ class MetricsListener(Struct, frozen=True):
                 metrics.writes.changes.labels(what.change.op.value).inc()
 
 
-class LogListener(Struct, frozen=True):
+class LogSink(Struct, frozen=True):
     """Writes log lines; *news* remembers what was said, so that a retry that fails as before says nothing."""
 
     news: News = field(default_factory=News)
@@ -146,7 +146,7 @@ class LogListener(Struct, frozen=True):
                 event(log, logging.WARNING, "problem", sync=name, problem=problem)
 
 
-class EventListener(Struct, frozen=True):
+class EventSink(Struct, frozen=True):
     """Makes Kubernetes Events; *live* returns an item as it is, None where it isn't there any more."""
 
     events: Events

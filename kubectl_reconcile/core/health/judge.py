@@ -22,9 +22,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.health import general_rule, kind_rules, workload_rules
-from kubectl_reconcile.core.health.kind_table import KindRule, rule_of
-from kubectl_reconcile.core.health.silence import Expected, age_of, silent
-from kubectl_reconcile.core.health.verdict import (
+from kubectl_reconcile.core.health.health import (
     Health,
     HealthStatus,
     failed,
@@ -33,6 +31,8 @@ from kubectl_reconcile.core.health.verdict import (
     status_of,
     why,
 )
+from kubectl_reconcile.core.health.kind_table import KindRule, rule_of
+from kubectl_reconcile.core.health.silence import Expected, age_of, silent
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, Manifest, condition_of, metadata_of, number_of
 
 __all__ = ["Expected", "Health", "HealthStatus", "health"]
