@@ -8,7 +8,7 @@ us a complete list. *Own writes* are told by whoever made them, often before the
 
 Rules: nothing older than an own write, or than a deletion of our own, replaces it. A list that is compared with what
 was known reports what vanished as deleted, and nothing of what stayed. What the watch has already told, an own write
-that is reported late can't undo.
+that is reported late can't undo. Of what is being deleted for long, and of which nothing is told, a list is asked now and then: whoever missed its end would wait for it forever.
 
 Pure: lists, events and writes in, changes out; asking the server is the cache's business.
 """
@@ -26,6 +26,7 @@ from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef
 from kubectl_reconcile.core.selector import Selector
 
 _MOST_GONE = 10_000
+_SELDOM = 32
 
 
 class Feed(Struct, frozen=True):
@@ -75,8 +76,8 @@ class Event(Struct, frozen=True):
 class FeedContents(Struct, eq=False):
     """What is known of one feed. Each method takes one piece of news and returns the resulting changes.
 
-    *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: forever). *keeps* tells which
-    objects are held whole; its answer may change, and then ``slim`` and ``complete`` bring about what it says.
+    *gone* maps the uid of what we removed to the version up to which news of it is stale (empty: forever). *silent* counts the watches that told
+    nothing more of an object that is being deleted, by its version. *keeps* tells which objects are held whole; its answer may change, and then ``slim`` and ``complete`` bring about what it says.
     """
 
     feed: Feed
@@ -85,6 +86,7 @@ class FeedContents(Struct, eq=False):
     position: str = ""
     loaded: bool = False
     gone: dict[str, str] = field(default_factory=dict)
+    silent: dict[str, int] = field(default_factory=dict)
     keeps: Callable[[StoredObject], bool] = lambda _: True
 
     @property
@@ -111,6 +113,12 @@ class FeedContents(Struct, eq=False):
         return vanished + [
             self._event(before.get(ref), new) for ref, new in now.items() if _replaces(new, before.get(ref))
         ]
+
+    def doubts(self) -> bool:
+        """Take in that a watch has ended; tell whether a list should say if what is being deleted is still there: after two watches that told nothing of it, and ever more seldom."""
+        going = (f"{stored.uid}/{stored.resource_version}" for stored in self.table if stored.is_going)
+        self.silent = {each: self.silent.get(each, 0) + 1 for each in going}
+        return any(times > 1 and (times.bit_count() == 1 or times % _SELDOM == 0) for times in self.silent.values())
 
     def held(self, stored: StoredObject) -> StoredObject:
         """Return an object as it is to be held: whole or bare."""

@@ -8,6 +8,7 @@ Rules:
 - The server is asked to end each watch soon, and the next goes on from there along the same connection. So one that stays open and
   tells nothing is known by its end that doesn't come. That is no failure: the next goes on where it was. If that is silent too, all
   is listed as often instead.
+- What is being deleted for long is looked for by a list now and then: should a watch miss its end, nobody waits for it forever.
 - A watch that doesn't bring a write of our own is known to be dead sooner: then all connections of so far are suspect, and given up.
 """
 
@@ -218,6 +219,19 @@ class Reflector(Struct, eq=False):
             self.is_silent = False
         except SilentWatch:
             await self._fell_silent()
+        else:
+            if self.contents.doubts():
+                await self._look_for_missed()
+
+    async def _look_for_missed(self) -> None:
+        """Find out by a list whether what is being deleted is still there."""
+        going = {stored.ref: stored for stored in self.contents.table if stored.is_going}
+        self._adopt(*await self.listed())
+        for ref, stored in going.items():
+            if self.contents.table.get(ref) is None:
+                _LOG.warning(
+                    'watch missed a deletion feed="%s" object="%s" version=%s', self.feed, ref, stored.resource_version
+                )
 
     async def _fell_silent(self) -> None:
         """Note that a watch told nothing more; if the one before told nothing at all, find out by a list what they should have."""

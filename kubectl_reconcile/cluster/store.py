@@ -33,7 +33,7 @@ _MOST_NOTED = 2048
 
 
 class StoredObject(Struct, frozen=True, eq=False):
-    """One live object: what is looked up of it, and all of it as *raw* JSON, empty for a bare one."""
+    """One live object: what is looked up of it, and all of it as *raw* JSON, empty for a bare one. *is_going* tells that it is being deleted."""
 
     ref: ObjectRef
     gvk: GroupVersionKind
@@ -42,6 +42,7 @@ class StoredObject(Struct, frozen=True, eq=False):
     labels: Mapping[str, str]
     controller_uid: str
     raw: bytes
+    is_going: bool = False
 
     @classmethod
     def of(cls, manifest: Manifest, gvk: GroupVersionKind) -> Self:
@@ -57,6 +58,7 @@ class StoredObject(Struct, frozen=True, eq=False):
             labels=_shared(tuple(labels.items())) if labels else _NO_LABELS,
             controller_uid=(owner or {}).get("uid") or "",
             raw=_compact(orjson.dumps(manifest)),
+            is_going=bool(metadata.get("deletionTimestamp")),
         )
 
     @property

@@ -281,6 +281,25 @@ async def test_news_of_a_write_that_was_overtaken_by_a_deletion_raises_no_ghost(
     assert names(cache) == []
 
 
+async def test_an_object_whose_end_was_missed_is_found_out(
+    cache, feed, write, client, path, until, monkeypatch, caplog
+):
+    monkeypatch.setattr("kubectl_reconcile.cluster.reflector._WATCH_S", (1, 1))
+    events = await following(cache, feed)
+    await write("other")
+    written = await write("one")
+    await client.delete(path("one"))
+    await until(lambda: len(events) == 3, "the watch told of all that")
+    beyond = str(int(written["metadata"]["resourceVersion"]) + 10)
+    going = {**written["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": beyond}
+    cache.wrote({**written, "metadata": going})  # newer than its end, so that no watch ever tells of that
+    assert names(cache) == ["one", "other"]
+    for number in range(10):
+        await write("other", str(number))
+    await until(lambda: names(cache) == ["other"], "it isn't waited for for ever")
+    assert "watch missed a deletion" in caplog.text
+
+
 async def test_an_own_write_that_takes_the_label_away_leaves_the_feed(cache, feed, write, client, path, until):
     await write("one")
     await following(cache, feed)

@@ -236,6 +236,22 @@ def test_opaque_versions_still_notice_what_vanished():
     ] == [EventKind.DELETED]
 
 
+def test_what_is_being_deleted_without_a_word_is_doubted_ever_more_seldom():
+    contents = FeedContents(FEED, Selector.parse("ours"))
+    one = widget("one", "uid-1", 1, ours=True)
+    contents.absorb("ADDED", one)
+    assert not any(contents.doubts() for _ in range(70))
+    one["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "2"}
+    contents.absorb("MODIFIED", one)
+    assert [each for each in range(1, 131) if contents.doubts()] == [2, 4, 8, 16, 32, 64, 96, 128]
+    one["metadata"]["resourceVersion"] = "3"
+    contents.absorb("MODIFIED", one)
+    assert [each for each in range(1, 5) if contents.doubts()] == [2, 4]
+    contents.absorb("DELETED", one)
+    assert not any(contents.doubts() for _ in range(4))
+    assert contents.silent == {}
+
+
 def test_what_is_remembered_of_the_gone_is_bounded():
     contents = FeedContents(FEED, Selector.parse("ours"))
     for number in range(10_500):
