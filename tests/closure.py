@@ -22,8 +22,7 @@ from pathlib import Path
 TREE = Path(__file__).parents[1]
 
 BY_NAME = {
-    "kubectl_reconcile/cli/main.py": ("kubectl_reconcile/cli/verbs/",),
-    "kubectl_reconcile/cli/verbs/loading.py": ("kubectl_reconcile/cli/",),
+    "kubectl_reconcile/cli/root.py": ("kubectl_reconcile/cli/verbs/",),
     "kubectl_reconcile/cli/early.py": ("kubectl_reconcile/cli/",),
     "kubectl_reconcile/engine/modules/registry.py": ("kubectl_reconcile/modules/", "kubectl_reconcile_operators/"),
 }

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import click
 
-from kubectl_reconcile.cli.main import VERBS, command, reconcile
+from kubectl_reconcile.cli.root import VERBS, command, reconcile
 from kubectl_reconcile.views.text import is_clean
 
 _BUDGET_S = 0.25

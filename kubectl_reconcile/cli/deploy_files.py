@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import kubectl_reconcile
-from kubectl_reconcile.cli.operate.install import manifests_of
+from kubectl_reconcile.cli.verbs.operate.install import manifests_of
 from kubectl_reconcile.core import installation
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.views.yamltext import dump

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 
 from msgspec import Struct
 
@@ -53,26 +52,32 @@ def taken(connection: Connection) -> Asked | None:
 
 
 @contextmanager
-def imported_meanwhile(connection: Connection, module: str) -> Iterator[ModuleType]:
-    """Yield *module*, imported while the server is asked that *connection* names."""
+def imported_meanwhile(connection: Connection, modules: Sequence[str]) -> Iterator[None]:
+    """Import *modules* while the server is asked that *connection* names; what it answers is there to take in the context."""
     runner = asyncio.Runner()
     try:
-        yield runner.run(_imported(connection, module, runner))
+        runner.run(_asked(connection, modules, runner))
+        yield
     finally:
         if (left := taken(connection)) is not None:
             runner.run(_closed(left))
         runner.close()  # once more does nothing
 
 
-async def _imported(connection: Connection, module: str, runner: asyncio.Runner) -> ModuleType:
+async def _asked(connection: Connection, modules: Sequence[str], runner: asyncio.Runner) -> None:
     try:
         client = await Client.connect(access_of(connection))
     except (KubeconfigError, ApiError):  # the verb will meet it, too, and say so in its turn
-        return importlib.import_module(module)
+        return
     folder = connection.cache_dir or cache_folder.cache_dir()
     asked = asyncio.create_task(Discovery.load(client, folder))
     _ASKED.append(Asked(connection, runner, client, asked, folder))
-    return await asyncio.to_thread(importlib.import_module, module)
+    await asyncio.to_thread(_import, modules)
+
+
+def _import(modules: Sequence[str]) -> None:
+    for module in modules:
+        importlib.import_module(module)
 
 
 async def _closed(left: Asked) -> None:

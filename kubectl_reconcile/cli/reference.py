@@ -14,11 +14,11 @@ from pathlib import Path
 
 import click
 
-from kubectl_reconcile.cli.main import PROGRAM, VERBS, command, reconcile
 from kubectl_reconcile.cli.options.flags import common_flags
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.reference_formats import module_api_page, plan_fields_page
 from kubectl_reconcile.cli.reference_resources import conditions_page, metrics_page, resources_page
+from kubectl_reconcile.cli.root import PROGRAM, VERBS, command, reconcile
 from kubectl_reconcile.core.annotations import TABLE
 from kubectl_reconcile.core.installation import NAMESPACE, NAMESPACE_VARIABLE
 from kubectl_reconcile.core.other_tools import table as other_tools

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from kubectl_reconcile.cli.main import reconcile
+from kubectl_reconcile.cli.root import reconcile
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

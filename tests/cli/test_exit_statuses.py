@@ -6,9 +6,9 @@ import importlib
 
 import pytest
 
-from kubectl_reconcile.cli.inspect.diff import status_of
 from kubectl_reconcile.cli.output import failures
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.verbs.inspect.diff import status_of
 from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.planning.plan import Plan
 

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_reconcile.cli.change import history as history_verb
-from kubectl_reconcile.cli.change import suspend, sync
-from kubectl_reconcile.cli.inspect import events, get, status, tree
 from kubectl_reconcile.cli.output.data.structured import structured
 from kubectl_reconcile.cli.output.terminal import Terminal
+from kubectl_reconcile.cli.verbs.change import history as history_verb
+from kubectl_reconcile.cli.verbs.change import suspend, sync
+from kubectl_reconcile.cli.verbs.inspect import events, get, status, tree
 from kubectl_reconcile.core.health.judge import health
 from kubectl_reconcile.core.objects import annotations_of
 from kubectl_reconcile.core.resources.history import previous_of
@@ -24,6 +24,7 @@ from kubectl_reconcile.engine.commands import doctor
 from kubectl_reconcile.engine.commands import history as history_engine
 from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
 from kubectl_reconcile.engine.commands.owner_tree import OwnedObject
+from kubectl_reconcile.views import events as events_views
 from kubectl_reconcile.views.changes import PlanView, yaml_of
 from kubectl_reconcile.views.document import plain
 from kubectl_reconcile.views.masking import _manifest
@@ -144,7 +145,7 @@ def test_events_of_any_shape_are_shown(event, width):
         options = SimpleNamespace(everywhere=everywhere, out=Terminal(width=width), warnings=True, since_s=60.0)
         shown(events._lines(said, options))
         events._is_wanted(said, options)
-    assert json.loads(shown([(events.Span(json.dumps(plain(events.document(said)))),)]))["message"] == said.note
+    assert json.loads(shown([(events.Span(json.dumps(plain(events_views.document(said)))),)]))["message"] == said.note
 
 
 @settings(deadline=None, max_examples=200)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubectl_reconcile.cli.inspect import status
 from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.data import structured
 from kubectl_reconcile.cli.output.terminal import Terminal, table
+from kubectl_reconcile.cli.verbs.inspect import status
 from kubectl_reconcile.core.health.health import failed
 from kubectl_reconcile.core.manifests.parse import VariableUse
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kubectl_reconcile.cli.change.sync import warned_of_putting_back
-from kubectl_reconcile.cli.inspect import get, status
 from kubectl_reconcile.cli.options.origin import Origin
 from kubectl_reconcile.cli.output.terminal import Terminal
+from kubectl_reconcile.cli.verbs.change.sync import warned_of_putting_back
+from kubectl_reconcile.cli.verbs.inspect import get, status
 from kubectl_reconcile.core.resources.sync import Sync
 
 

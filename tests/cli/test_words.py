@@ -2,8 +2,9 @@
 
 import pytest
 
-from kubectl_reconcile.cli.main import OTHER_WORDS, VERBS, run
+from kubectl_reconcile.cli.main import run
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.root import OTHER_WORDS, VERBS
 
 TYPED = {
     "apply": "sync",

@@ -2,7 +2,7 @@
 
 import stat
 
-from kubectl_reconcile.cli.operate import ui
+from kubectl_reconcile.cli.verbs.operate import ui
 from kubectl_reconcile.views import tree
 from kubectl_reconcile.views.syncs import RowDocument
 from kubectl_reconcile.web.fleet_feed import FleetFeed

@@ -12,10 +12,10 @@ import click
 import pytest
 import yaml
 
-from kubectl_reconcile.cli.main import VERBS, command
 from kubectl_reconcile.cli.options.output import FORMATS
 from kubectl_reconcile.cli.output import failures
 from kubectl_reconcile.cli.output.failures import ExitStatus
+from kubectl_reconcile.cli.root import VERBS, command
 from tests import forked, yaml_text
 from tests.e2e.cli.terminal import on_terminal
 from tests.talking import talking
@@ -105,7 +105,7 @@ def test_what_needs_no_cluster_imports_nothing_that_talks_to_one(module, words):
 
 def test_no_verb_imports_what_talks_to_a_cluster_before_it_runs():
     code = (
-        "import sys; from kubectl_reconcile.cli.main import VERBS, command\n"
+        "import sys; from kubectl_reconcile.cli.root import VERBS, command\n"
         "for verb in VERBS: command(verb)\n"
         "print(*sorted(sys.modules))"
     )

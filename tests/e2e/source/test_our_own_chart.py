@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_reconcile.cli.deploy_files import files, stale, write
-from kubectl_reconcile.cli.operate.install import manifests_of
+from kubectl_reconcile.cli.verbs.operate.install import manifests_of
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.resources.helm import HelmSpec
 from kubectl_reconcile.source.render.renderer import Renderer

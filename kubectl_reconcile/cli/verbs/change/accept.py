@@ -1,18 +1,32 @@
-"""Declares ``kubectl reconcile accept`` and ``adopt``."""
+"""``kubectl reconcile accept`` and ``adopt``: what the cluster holds becomes what Git asks for.
+
+``accept`` writes drifted fields into the files that ask for them; ``adopt`` writes files for objects that no file asks
+for yet. Both write into a working tree, or push a commit to a branch; neither writes to the cluster.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_reconcile.cli.options.connection import common
+from kubectl_reconcile.cli.options.connection import Connection, common
 from kubectl_reconcile.cli.options.flags import colour, given
-from kubectl_reconcile.cli.options.origin import origin
-from kubectl_reconcile.cli.options.selection import selection
-from kubectl_reconcile.cli.output.failures import EXIT_STATUSES
-from kubectl_reconcile.cli.verbs.loading import loaded
+from kubectl_reconcile.cli.options.origin import Origin, origin
+from kubectl_reconcile.cli.options.selection import Chosen, selection
+from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
+from kubectl_reconcile.cli.output.terminal import Terminal, terminals
+from kubectl_reconcile.views.text import Line, Span, Tone, line
+
+if TYPE_CHECKING:
+    from kubectl_reconcile.core.objects import Manifest
+    from kubectl_reconcile.core.resources.sync import Sync
+    from kubectl_reconcile.engine.commands.accept import Accepted
+    from kubectl_reconcile.engine.sync.session import Session
+    from kubectl_reconcile.engine.sync.target import Target
 
 
 def _destination(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,8 +53,16 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @colour
 @common
-@loaded
-def accept() -> None:
+def accept(
+    connection: Connection,
+    origin: Origin,
+    *,
+    chosen: Chosen,
+    branch: str,
+    message: str,
+    dry_run: bool,
+    color: str,
+) -> int:
     """Write drift back into the manifests. Writes files, or pushes a commit.
 
     Comments and layout of the files are kept. Fields that were changed in Git too, and values of Secrets, are left alone.
@@ -49,6 +71,94 @@ def accept() -> None:
     changes a base. In a chart, it changes a value in a values file, if this value sets only this field. Everything is
     rendered again to check the result.
     """
+    from kubectl_reconcile.cli.session import run
+
+    if origin.repo or (bool(origin.file) + bool(origin.local) + bool(branch)) != 1:
+        raise click.UsageError("say where the files are: --local FOLDER, --branch NAME, or -f FOLDER --name NAME")
+    if origin.file and not origin.name:
+        raise click.UsageError("-f needs --name: that Sync records what was applied")
+    work = functools.partial(
+        accepted, origin=origin, chosen=chosen, branch=branch, message=message, dry_run=dry_run, color=color
+    )
+    return run(connection, work)
+
+
+async def accepted(
+    session: Session,
+    *,
+    origin: Origin,
+    chosen: Chosen,
+    color: str,
+    branch: str = "",
+    message: str = "",
+    dry_run: bool = False,
+) -> int:
+    """Accept what drifted, and return the exit status.
+
+    Raises:
+        SourceError: a file can't be read or written, or the branch can't be pushed to.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    from kubectl_reconcile.cli.session import selected, target_of
+    from kubectl_reconcile.engine.commands import accept as engine
+    from kubectl_reconcile.engine.sync import reconcile
+
+    out, err = terminals(color)
+    target = await target_of(session, origin)
+    plan = selected(session, chosen, await reconcile.plan(session, target))
+    found = await engine.accept(session, target, plan)
+    out.write(lines_of(found))
+    err.write(line(f"left: {why}", Tone.WARNING) for why in found.left)
+    if not found.files:
+        err.write([line("nothing to accept", Tone.ASIDE)])
+    elif not dry_run:
+        what = message or f"Accept drift of {_object_count(len({taken.ref for taken in found.taken}))}"
+        await _put(
+            session, target, found.files, _Destination(plan.revision, branch, what, rendered=found.rendered), out
+        )
+    return ExitStatus.OK
+
+
+def lines_of(accepted: Accepted) -> list[Line]:
+    """Return a line for each field that is taken into a file."""
+    from kubectl_reconcile.cli.output.layouts import value_text
+
+    return [
+        (
+            Span(f"{taken.file}: ", Tone.PLACE),
+            Span(f"{taken.ref} {taken.field.path}  "),
+            Span(value_text(taken.field.after), Tone.REMOVED),
+            Span(" → "),
+            Span(value_text(taken.field.before), Tone.ADDED),
+        )
+        for taken in accepted.taken
+    ]
+
+
+def _object_count(objects: int) -> str:
+    return "1 object" if objects == 1 else f"{objects} objects"
+
+
+class _Destination:
+    """Where files go: onto *branch* on top of the commit *parent*, or into the folder where *branch* is empty.
+
+    Files that something is *rendered* from go into the tree that the folder is in.
+    """
+
+    def __init__(self, parent: str, branch: str, message: str, *, rendered: bool = False) -> None:
+        self.parent, self.branch, self.message, self.rendered = parent, branch, message, rendered
+
+
+async def _put(
+    session: Session, target: Target, files: Mapping[str, bytes], place: _Destination, out: Terminal
+) -> None:
+    from kubectl_reconcile.engine.commands import accept as engine
+
+    if not place.branch:
+        engine.write(target, files, rendered=place.rendered)
+        return
+    made = await engine.push(session, target, place.parent, place.branch, files, place.message)
+    out.write([line(f"pushed {made[:7]} to {place.branch}", Tone.GOOD)])
 
 
 @click.command(
@@ -72,8 +182,16 @@ Examples:
 @_destination
 @colour
 @common
-@loaded
-def adopt() -> None:
+def adopt(
+    connection: Connection,
+    objects: tuple[str, ...],
+    *,
+    sync: str,
+    local: str | None,
+    branch: str,
+    message: str,
+    color: str,
+) -> int:
     """Write manifests for live objects, to add them to a Sync. Writes files, or pushes a commit.
 
     OBJECT is TYPE/NAME, in the target namespace of the Sync. If the objects are in another namespace, name it with -n,
@@ -82,3 +200,113 @@ def adopt() -> None:
     Nothing changes in the cluster until the next sync, which adopts the objects. Without --local or --branch, the
     manifests are only printed.
     """
+    from kubectl_reconcile.cli.session import run
+
+    if local and branch:
+        raise click.UsageError("--local and --branch exclude each other")
+    namespace, slash, name = sync.rpartition("/")
+    if not name or "/" in namespace or bool(slash) != bool(namespace):
+        raise click.UsageError(f"--sync {sync!r} isn't a Sync: write NAME, or NAMESPACE/NAME")
+    origin = Origin(name, namespace=namespace, local=local or "")
+    work = functools.partial(
+        _adopt,
+        objects=objects,
+        origin=origin,
+        theirs=connection.namespace if namespace else "",
+        branch=branch,
+        message=message,
+        color=color,
+    )
+    return run(connection, work)
+
+
+async def _adopt(
+    session: Session,
+    *,
+    objects: tuple[str, ...],
+    origin: Origin,
+    theirs: str,
+    branch: str,
+    message: str,
+    color: str,
+) -> int:
+    """Adopt *objects* of the namespace *theirs*, or else of that to which the Sync's objects go."""
+    from kubectl_reconcile.cli.session import target_of
+    from kubectl_reconcile.engine.sync import reconcile, targets
+
+    out, _ = terminals(color)
+    namespace = origin.namespace or session.client.namespace
+    under = await _sync_of(session, origin.name, namespace)
+    manifests = await _manifests(session, under, objects, theirs or under.default_namespace)
+    if not (origin.local or branch):
+        texts = [text for manifest in manifests for text in ("---", *_yaml(manifest))]
+        out.write(map(line, texts[1:]))
+        return ExitStatus.OK
+    if under.source is None and origin.local:
+        target = await targets.folder_target(session, Path(origin.local), under.name, namespace)
+    else:
+        target = await target_of(session, origin)
+    revision = (await reconcile.read(session, target)).revision
+    if revision.overlay is not None:
+        raise Failure(
+            f"{revision.path} is an overlay: a file in it has an effect only if the kustomization names it",
+            "leave out --local and --branch to print the manifests, and add them by hand",
+            status=ExitStatus.USAGE,
+        )
+    files = {_file_of(under, each): "".join(f"{text}\n" for text in _yaml(each)).encode() for each in manifests}
+    if there := sorted(files.keys() & revision.files.keys()):
+        raise Failure(f"{there[0]} already exists", "move it, or add the object to it by hand", status=ExitStatus.USAGE)
+    what = message or f"Adopt {_object_count(len(files))}"
+    await _put(session, target, files, _Destination(revision.sha, branch, what), out)
+    out.write(line(file, Tone.ADDED) for file in files)
+    return ExitStatus.OK
+
+
+async def _sync_of(session: Session, name: str, namespace: str) -> Sync:
+    from kubectl_reconcile.core.resources.sync import Sync
+    from kubectl_reconcile.engine.sync import targets
+    from kubectl_reconcile.engine.sync.targets import NoSuchSync
+
+    try:
+        return Sync.of(await targets.live_sync(session, name, namespace))
+    except NoSuchSync as error:
+        if not error.elsewhere:
+            raise
+        there = error.elsewhere[0]
+        hint = f"namespace {there} has one: --sync {there}/{name}"
+        raise Failure(str(error), hint, status=ExitStatus.USAGE) from None
+
+
+async def _manifests(session: Session, under: Sync, objects: tuple[str, ...], namespace: str) -> list[Manifest]:
+    """Return the objects named, of *namespace*, as they would be written by hand.
+
+    Raises:
+        Failure: one of them can't be brought under a Sync.
+        NoSuchKind, ApiError: there is no such object, or the server refuses.
+    """
+    from kubectl_reconcile.core.manifests import export
+    from kubectl_reconcile.core.objects import GroupVersionKind
+    from kubectl_reconcile.engine.commands import find_object as live_objects
+
+    found: list[Manifest] = []
+    for text in objects:
+        live = await live_objects.live(session, text, namespace)
+        if why := export.why_not(live):
+            raise Failure(f"{text} can't be adopted: {why}", status=ExitStatus.USAGE)
+        kind = GroupVersionKind.of(live)
+        schema = (await session.kind(kind)).schema
+        found.append(export.as_manifest(live, schema, under.default_namespace))
+    return found
+
+
+def _yaml(manifest: Manifest) -> list[str]:
+    """Return a manifest in YAML, its identity first."""
+    from kubectl_reconcile.views.yamltext import dump
+
+    return [text for name, value in manifest.items() for text in dump({name: value})]
+
+
+def _file_of(under: Sync, manifest: Manifest) -> str:
+    folder = under.source.path.strip("./") if under.source else ""
+    name = f"{manifest['kind'].lower()}-{manifest['metadata']['name'].replace(':', '-')}.yaml"
+    return f"{folder}/{name}" if folder else name

@@ -1,14 +1,47 @@
-"""Declares ``kubectl reconcile diff``."""
+"""``kubectl reconcile diff``: what the next sync would change, module children included, and why."""
 
 from __future__ import annotations
 
-import click
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
-from kubectl_reconcile.cli.options.connection import common
-from kubectl_reconcile.cli.options.origin import origin
-from kubectl_reconcile.cli.options.output import look
-from kubectl_reconcile.cli.options.selection import selection
-from kubectl_reconcile.cli.verbs.loading import loaded_while_asking
+import click
+from msgspec.structs import replace
+
+from kubectl_reconcile.cli.options.connection import Connection, common
+from kubectl_reconcile.cli.options.origin import Origin, origin
+from kubectl_reconcile.cli.options.output import OutputOptions, look
+from kubectl_reconcile.cli.options.selection import EVERYTHING, Chosen, selection
+from kubectl_reconcile.cli.output import failures
+from kubectl_reconcile.cli.output.failures import ExitStatus, Failure
+from kubectl_reconcile.cli.output.terminal import terminals
+from kubectl_reconcile.cli.verbs.asking import asking_meanwhile
+from kubectl_reconcile.cli.verbs.change.accept import accepted
+from kubectl_reconcile.views.text import Tone, line
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from kubectl_reconcile.core.planning.plan import Plan
+    from kubectl_reconcile.core.scan.outlook import PlanScan
+    from kubectl_reconcile.core.scan.pod_security import Profile
+    from kubectl_reconcile.engine.sync.session import Session
+    from kubectl_reconcile.engine.sync.target import Target
+    from kubectl_reconcile.views.changes import PlanView
+
+    _Found: TypeAlias = tuple[list[Plan], PlanScan | None]
+    _Scope: TypeAlias = Callable[[Session, Sequence[Plan]], Awaitable[PlanScan | None]]
+    _Status: TypeAlias = Callable[[Plan, PlanScan | None], ExitStatus]
+
+_TAKEN = (
+    "kubectl_reconcile.cli.output.outputs",
+    "kubectl_reconcile.cli.session",
+    "kubectl_reconcile.core.scan.outlook",
+    "kubectl_reconcile.engine.commands.preview",
+)
+"""What each preview takes, and imports in turn."""
 
 
 @click.command(
@@ -65,10 +98,317 @@ Examples:
 @click.option("--show-managed-fields", is_flag=True, help="Show metadata.managedFields.")
 @look
 @common
-@loaded_while_asking
-def diff() -> None:
+@asking_meanwhile(*_TAKEN)
+def diff(
+    connection: Connection,
+    origin: Origin,
+    *,
+    chosen: Chosen,
+    look: OutputOptions,
+    all_namespaces: bool,
+    offline: bool,
+    until_stable: bool,
+    watch: bool,
+    accept: bool,
+    scan: str | None,
+    fail_on: str | None,
+    show_secrets: bool,
+    show_managed_fields: bool,
+) -> int:
     """Show what the next sync of SYNC would change. Writes nothing.
 
     Without SYNC, -f or --repo, the only Sync in the namespace is used. OBJECT is TYPE/NAME, or the path of a file or
     folder/ in the repository. You can name several objects.
     """
+    from kubectl_reconcile.cli.session import readable, run, run_until_interrupted
+    from kubectl_reconcile.core.scan.pod_security import Profile
+    from kubectl_reconcile.views.ages import current_time
+    from kubectl_reconcile.views.changes import PlanView
+
+    if all_namespaces and (origin != Origin() or watch or until_stable):
+        raise click.UsageError(
+            "-A means all Syncs with their own sources: leave out SYNC and the flags that name a source"
+        )
+    if watch and (origin.file in {"", "-"} and not origin.local):
+        raise click.UsageError("--watch watches files: it needs -f FOLDER or --local FOLDER")
+    if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
+        raise click.UsageError("--accept writes files: it needs -f FOLDER --name NAME, or with --local FOLDER")
+    if fail_on and (watch or accept):
+        raise click.UsageError("--fail-on new-findings can't be combined with --watch or --accept")
+    profile = Profile(scan) if scan else None
+    scope = functools.partial(_scope_of, profile=profile)
+    view = PlanView(current_time(), show_secrets, show_managed_fields)
+    show = functools.partial(_show, view=view, look=look)
+    status = _status_after_scan if fail_on else _status_without_scan
+    if all_namespaces:
+        return run(
+            connection,
+            functools.partial(_everywhere, chosen=chosen, offline=offline, scope=scope, show=show, status=status),
+        )
+    with readable(origin) as source:
+        if watch:
+            return run_until_interrupted(
+                connection,
+                functools.partial(_watched, origin=source, chosen=chosen, offline=offline, scope=scope, show=show),
+            )
+        if until_stable:
+            asked = functools.partial(_simulated, origin=source, chosen=chosen)
+        else:
+            asked = functools.partial(_one, origin=source, chosen=chosen, offline=offline, reasons=look.reasons)
+        otherwise = (
+            functools.partial(_without_cluster, source, chosen, look, profile) if offline and source.file else None
+        )
+        plans, scanned = _looked(connection, functools.partial(_scanned, asked=asked, scope=scope), otherwise)
+    if accept:
+        show(plans, scan=scanned)
+        work = functools.partial(accepted, origin=origin, chosen=chosen, color=look.color)
+        return int(run(connection, work))
+    titles = [f"pass {number} of {len(plans)}" for number in range(1, len(plans) + 1)] if len(plans) > 1 else []
+    show(plans, titles=titles, scan=scanned)
+    return status(plans[0], scanned)
+
+
+def _looked(
+    connection: Connection,
+    work: Callable[[Session], Coroutine[Any, Any, _Found]],
+    otherwise: Callable[[], _Found] | None,
+) -> _Found:
+    """Return what *work* finds in the cluster; where none is configured, what can be said *otherwise*, if anything can.
+
+    Raises:
+        NoClusterConfigured: nothing can.
+    """
+    from kubectl_reconcile.cli.session import run
+    from kubectl_reconcile.cluster.errors import NoClusterConfigured
+
+    try:
+        return run(connection, work)
+    except NoClusterConfigured:
+        if otherwise is None:
+            raise
+        return otherwise()
+
+
+def _without_cluster(origin: Origin, chosen: Chosen, look: OutputOptions, profile: Profile | None) -> _Found:
+    """Return what files ask for where there is no cluster to compare them with, having said so.
+
+    Raises:
+        Failure: only a part of it is asked for, which nobody can find without knowing the kinds.
+        SourceError: the files can't be read.
+    """
+    import asyncio
+
+    from kubectl_reconcile.core.resources.source import Render
+    from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
+    from kubectl_reconcile.engine.sync import nowhere
+
+    if not chosen.is_everything:
+        raise Failure("names of objects mean nothing without a cluster", "show all, or configure a cluster")
+    _, err = terminals(look.color)
+    err.write(
+        [line("no cluster is configured: each object is shown as one to create, by its file alone", Tone.WARNING)]
+    )
+    place, render = origin.namespace or "default", Render(origin.render)
+    asked = nowhere.plan(Path(origin.file), origin.name, place, recursive=origin.recursive, render=render)
+    return [asyncio.run(asked)], PlanScan(ScanScope(profile)) if profile else None
+
+
+class _Show(Protocol):
+    """Shows plans, and what is found in them."""
+
+    def __call__(self, plans: Sequence[Plan], titles: Sequence[str] = (), *, scan: PlanScan | None) -> None: ...
+
+
+def _show(
+    plans: Sequence[Plan],
+    titles: Sequence[str] = (),
+    *,
+    scan: PlanScan | None,
+    view: PlanView,
+    look: OutputOptions,
+) -> None:
+    from kubectl_reconcile.cli.output import outputs
+    from kubectl_reconcile.views.ages import current_time
+
+    outputs.show(plans, replace(view, now=current_time(), scan=scan), look, titles)
+
+
+# --- what is looked for -----------------------------------------------------------------------------------------------
+
+
+async def _scope_of(session: Session, plans: Sequence[Plan], *, profile: Profile | None) -> PlanScan | None:
+    """Return what is looked for in what changes: by *profile*, or by the Checkups of its namespaces; None where there are none."""
+    from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
+
+    if profile is not None:
+        return PlanScan(ScanScope(profile))
+    if all(plan.is_clean for plan in plans):
+        return PlanScan(ScanScope())
+    from kubectl_reconcile.engine.commands import scanning  # only changes are scanned
+
+    scope = await scanning.scope_of(session, plans)
+    return None if scope is None else PlanScan(scope)
+
+
+async def _scanned(
+    session: Session, *, asked: Callable[[Session], Awaitable[list[Plan]]], scope: _Scope
+) -> tuple[list[Plan], PlanScan | None]:
+    plans = await asked(session)
+    return plans, await scope(session, plans)
+
+
+def _status_without_scan(plan: Plan, _scan: PlanScan | None) -> ExitStatus:
+    return status_of(plan)
+
+
+def _status_after_scan(plan: Plan, scan: PlanScan | None) -> ExitStatus:
+    """Return the exit status of a preview that is to fail on new findings.
+
+    Raises:
+        Failure: nobody says what to look for.
+    """
+    if scan is None:
+        hint = "name a profile with --scan, or create a Checkup that you may read"
+        raise Failure("no Checkup scans the namespaces that change", hint, status=ExitStatus.USAGE)
+    return status_of(plan, must_pass=scan)
+
+
+async def _one(session: Session, **asked: Any) -> list[Plan]:
+    return [await preview(session, **asked)]
+
+
+async def _simulated(session: Session, *, origin: Origin, chosen: Chosen) -> list[Plan]:
+    from kubectl_reconcile.cli.session import selected, target_of
+    from kubectl_reconcile.engine.sync import foresight
+
+    plans = await foresight.foresee(session, await target_of(session, origin))
+    first, *later = plans
+    return [selected(session, chosen, first), *(selected(session, chosen, plan, among=[]) for plan in later)]
+
+
+async def preview(
+    session: Session,
+    origin: Origin,
+    *,
+    chosen: Chosen = EVERYTHING,
+    offline: bool = False,
+    among: list[Plan] | None = None,
+    reasons: bool = False,
+) -> Plan:
+    """Return what a sync of *origin* would do to what is *chosen*; unless *offline*, as the server judges it.
+
+    *among* is as in ``selected``: one of several previews leaves it to its caller whether names mean anything. *reasons* asks for
+    those that take long to find.
+
+    Raises:
+        SourceError: the source can't be read.
+        SelectionError: what is chosen can't be meant as it is written.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    from kubectl_reconcile.cli.session import target_of
+    from kubectl_reconcile.engine.commands import preview as engine
+
+    target = await target_of(session, origin)
+    made = await _judged(session, target, origin, chosen, offline=offline, among=among)
+    return await engine.explained(target, made, reasons=reasons)
+
+
+async def _judged(
+    session: Session,
+    target: Target,
+    origin: Origin,
+    chosen: Chosen,
+    *,
+    offline: bool,
+    among: list[Plan] | None = None,
+) -> Plan:
+    from kubectl_reconcile.cli.session import selected
+    from kubectl_reconcile.engine.commands import preview as engine
+
+    return await engine.judged(
+        session,
+        target,
+        by_account=origin.is_sync and target.sync.source is not None,
+        chosen=lambda plan: selected(session, chosen, plan, among=among),
+        offline=offline,
+    )
+
+
+def status_of(plan: Plan, *, must_pass: PlanScan | None = None) -> ExitStatus:
+    """Return the exit status of a preview, which *must_pass* a scan without new findings if one is given."""
+    if any(change.gate.blocked or change.gate.denied for change in plan.changes):
+        return ExitStatus.FAILED
+    if plan.errors:
+        return ExitStatus.SOURCE if any(problem.in_source for problem in plan.errors) else ExitStatus.FAILED
+    if must_pass and must_pass.outlook(plan.changes).new:
+        return ExitStatus.FINDINGS
+    return ExitStatus.OK if plan.is_clean else ExitStatus.DIFFERENT
+
+
+# --- all Syncs --------------------------------------------------------------------------------------------------------
+
+
+async def _everywhere(
+    session: Session, *, chosen: Chosen, offline: bool, scope: _Scope, show: _Show, status: _Status
+) -> int:
+    """Preview every Sync of the cluster; one that can't be previewed hides no other."""
+    from kubectl_reconcile.cli.session import unmatched
+    from kubectl_reconcile.engine.sync import targets
+
+    plans, titles, worst = [], [], ExitStatus.OK
+    among: list[Plan] = []
+    for namespace, name in await targets.followed_syncs(session):
+        try:
+            origin = Origin(name, namespace=namespace)
+            plans.append(await preview(session, origin, chosen=chosen, offline=offline, among=among))
+        except Exception as error:  # noqa: BLE001 - told as any other; what isn't a user's goes on up
+            worst = max(worst, failures.report(error, f"Sync {namespace}/{name}: "))
+        else:
+            titles.append(f"Sync {namespace}/{name}")
+    scanned = await scope(session, plans)
+    show(plans, titles, scan=scanned)
+    worst = max([worst, *(status(plan, scanned) for plan in plans)])
+    return max([worst, *map(failures.report, unmatched(session, chosen, among))])
+
+
+# --- at each save -----------------------------------------------------------------------------------------------------
+
+
+def _wake(loop: asyncio.AbstractEventLoop, saved: asyncio.Event) -> None:
+    loop.call_soon_threadsafe(saved.set)
+
+
+async def _watched(
+    session: Session, *, origin: Origin, chosen: Chosen, offline: bool, scope: _Scope, show: _Show
+) -> NoReturn:
+    """Preview now and at each save, until Ctrl-C."""
+    import asyncio
+
+    from kubectl_reconcile.cli.output import outputs
+    from kubectl_reconcile.cli.session import target_of
+    from kubectl_reconcile.engine.commands import preview as engine
+    from kubectl_reconcile.engine.sync import lookups, reconcile, targets
+    from kubectl_reconcile.engine.sync.variables import values_of
+
+    target = await target_of(session, origin)
+    loop, saved = asyncio.get_running_loop(), asyncio.Event()
+    with targets.watch(target, functools.partial(_wake, loop, saved)) as watch:
+        while True:
+            saved.clear()
+            try:
+                target = replace(target, values=await values_of(session, target.sync))
+                behalf = lookups.Behalf.of(session, target.sync, target.parent)
+                await lookups.read_again(session, target.reader, behalf)
+                await reconcile.read(session, target)
+                watch.follow()  # the preview reads again, and sees what changed before that
+                made = await _judged(session, target, origin, chosen, offline=offline)
+                plan = await engine.explained(target, made)
+                scanned = await scope(session, [plan])
+            except Exception as error:  # noqa: BLE001 - told as any other; the next save may fix it
+                failures.report(error)
+            else:
+                outputs.wipe()
+                show([plan], scan=scanned)
+                if watch.follow():
+                    saved.set()
+            await saved.wait()

@@ -1,10 +1,13 @@
-"""Declares ``kubectl reconcile completion``."""
+"""``kubectl reconcile completion``: the script by which a shell completes ``kubectl-reconcile``.
+
+``kubectl reconcile`` needs none: kubectl's own completion calls ``kubectl_complete-reconcile``.
+"""
 
 from __future__ import annotations
 
-import click
+from pathlib import Path
 
-from kubectl_reconcile.cli.verbs.loading import loaded
+import click
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 
@@ -19,10 +22,10 @@ Examples:
 """
 )
 @click.argument("shell", type=click.Choice(SHELLS), metavar="|".join(SHELLS))
-@loaded
-def completion() -> None:
+def completion(shell: str) -> None:
     """Print the completion script for kubectl-reconcile. Writes nothing else.
 
     To complete kubectl reconcile, install kubectl's own completion (kubectl completion SHELL), and put
     kubectl_complete-reconcile on PATH, as kubectl-reconcile is.
     """
+    click.echo((Path(__file__).parent / "shells" / f"{shell}.txt").read_text(encoding="utf-8"), nl=False)

@@ -1,1 +1,0 @@
-"""Verbs that change a cluster or a repository."""
