@@ -5,6 +5,7 @@ Any source has revisions that can be read (`core.manifests.revision.ReadableSour
 - ``followed``: a server moves it, and is asked whether it did (a ref of a Git repository);
 - ``past``: it tells what a file held in an earlier revision;
 - ``history``: it remembers who changed which file, and when;
+- ``commits``: its revisions are commits, which somebody made, and which can be called by their first digits;
 - ``verified``: only what is signed may be applied;
 - ``folder``: it is a folder of this machine, which can be watched and written to.
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kubectl_reconcile.core.manifests.revision import History, ReadableSource, Revision
+from kubectl_reconcile.core.manifests.revision import Commit, History, ReadableSource, Revision
 from kubectl_reconcile.core.manifests.tree import TreeEntry
 from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification
@@ -40,6 +41,10 @@ class Source(ReadableSource, Protocol):
         """This source as one that remembers."""
 
     @property
+    def commits(self) -> Commits | None:
+        """This source as one of which each revision is a commit."""
+
+    @property
     def verified(self) -> Verified | None:
         """This source as one of which only signed revisions count."""
 
@@ -61,6 +66,13 @@ class Followed(ReadableSource, Protocol):
     @property
     def server(self) -> object:
         """Who answers: one and the same for all who ask the same repository with the same credentials."""
+
+    def remote_sha(self) -> str:
+        """Ask the server at which revision it is now. Fetches nothing.
+
+        Raises:
+            SourceError: there is no answer, or nothing of the kind.
+        """
 
     def is_current(self, since_s: float) -> bool:
         """Tell whether somebody was told since then (monotonic) that it is where it was read. Asks nobody."""
@@ -97,6 +109,27 @@ class Past(Protocol):
 
     def read_at(self, sha: str, path: str, *, offline: bool = False) -> bytes | None:
         """Return what the file at *path* held in the revision *sha*, None where either can't be read; *offline* asks no server."""
+
+
+class Commits(Protocol):
+    """What is made of commits."""
+
+    def fetch(self) -> str:
+        """Bring what is here up to what is followed, and return the newest commit.
+
+        Raises:
+            SourceError: the server can't be reached or refuses, or has nothing of the kind.
+        """
+
+    def commit(self, sha: str) -> Commit | None:
+        """Return who made the commit *sha*, when and why; None where it isn't here."""
+
+    def resolve(self, text: str) -> str:
+        """Return the full hash of the commit that *text*, its first digits, means among those that are here; empty if none.
+
+        Raises:
+            SourceError: there are several (``REFUSED``).
+        """
 
 
 class Verified(Protocol):

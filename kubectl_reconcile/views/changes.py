@@ -21,6 +21,7 @@ from kubectl_reconcile.core.planning.endings.updates import lets_go
 from kubectl_reconcile.core.planning.outlook.origins import moved_chart, variables_of
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.revisions import is_folder, is_packed
 from kubectl_reconcile.core.scan.outlook import PlanScan
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.ownership import handover_of
@@ -88,7 +89,12 @@ def sides(change: Change, view: PlanView) -> tuple[list[str], list[str]]:
 
 def is_worktree(plan: Plan) -> bool:
     """Tell whether a plan is made from a folder."""
-    return plan.revision.startswith("worktree")
+    return is_folder(plan.revision)
+
+
+def origin_of(plan: Plan) -> str:
+    """Return what a plan is made from, in a word: ``file``, ``git``, or ``source`` where that is neither."""
+    return "file" if is_worktree(plan) else "source" if is_packed(plan.revision) else "git"
 
 
 def yaml_of(manifest: Manifest | None, view: PlanView) -> list[str]:
@@ -219,7 +225,8 @@ def _handed_over(change: Change) -> Iterator[str]:
 
 def _why(field: FieldChange, change: Change, plan: Plan, now: str) -> str:
     module = change.module
-    place = "the file" if is_worktree(plan) else f"Git ({commit_of(field)})" if field.commit else "Git"
+    origin = {"git": "Git"}.get(origin_of(plan)) or f"the {origin_of(plan)}"
+    place = f"Git ({commit_of(field)})" if field.commit else origin
     source = f"wanted by {module}" if module else f"changed in {place}"
     who = " ".join(part for part in (field.manager, age_of(field.time, now)) if part)
     drift = f"drifted in the cluster{f' ({who})' if who else ''}"

@@ -16,7 +16,8 @@ from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.history import current_of
-from kubectl_reconcile.core.resources.source import chart_settings, path_of
+from kubectl_reconcile.core.resources.source import address_of, chart_settings, path_of
+from kubectl_reconcile.core.revisions import short_of
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.views.document import Count, Document, Grade, Link, Time, about, among, grade_of
 from kubectl_reconcile.views.links import commit_link, file_link
@@ -99,7 +100,7 @@ def texts(value: Any) -> list[str]:
 
 def short(revision: str) -> str:
     """Return a revision as people quote it."""
-    return "worktree" if revision.startswith("worktree") else revision[:7]
+    return short_of(revision)
 
 
 # --- as documents -----------------------------------------------------------------------------------------------------
@@ -123,8 +124,11 @@ class RowDocument(Document, frozen=True, kw_only=True):
     state: Annotated[str, about("Ready, NotReady, Suspended and so on.")]
     grade: Grade
     revision: Annotated[str, about("What was applied last, in short; empty for nothing.")]
-    ref: Annotated[str, about("Which branch, tag or commit it follows; empty if files are applied by hand.")]
-    url: Annotated[str, about("The repository, without credentials; empty if files are applied by hand.")]
+    ref: Annotated[str, about("Which branch, tag, commit or chart it follows; empty if files are applied by hand.")]
+    url: Annotated[
+        str,
+        about("The repository, Git's or that of the chart, without credentials; empty if files are applied by hand."),
+    ]
     path: Annotated[str, about("The folder in the repository.")]
     objects: Annotated[int | None, about("How many objects it has; null if unknown.")]
     health: Annotated[dict[str, Count], about("How many objects by their health.")]
@@ -182,7 +186,7 @@ def row(sync: Manifest) -> RowDocument:
     """Return what a table of Syncs shows of one."""
     metadata, found = sync["metadata"], map_at(sync, "status")
     word, tone = readiness(sync)
-    git = map_at(sync, "spec", "source", "git")
+    url = address_of(sync)
     newest: Mapping[str, Any] = next(iter(maps_in(found.get("history"))), {})
     return RowDocument(
         namespace=metadata["namespace"],
@@ -190,8 +194,8 @@ def row(sync: Manifest) -> RowDocument:
         state=_WORDS.get(word, word),
         grade=grade_of(tone),
         revision=short(str(found.get("lastAppliedRevision") or "")),
-        ref=suspend_resume.ref_text(suspend_resume.ref_of(sync)) if git else "",
-        url=without_credentials(str(git.get("url") or "")),
+        ref=suspend_resume.ref_text(suspend_resume.ref_of(sync)) if url else "",
+        url=without_credentials(url),
         path=path_of(sync),
         objects=map_at(found, "summary").get("total"),
         health={word: count for word, count in map_at(found, "health", "counts").items() if count},

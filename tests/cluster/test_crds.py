@@ -63,6 +63,9 @@ GOOD_SYNCS = {
     "a chart": source(chart=CHART),
     "a chart that says how it is rendered": source(chart=CHART, render="Helm", helm={"values": {"size": 1}}),
     "a chart in its former place": source(helm={"chart": CHART}),
+    "a chart alone": {"source": {"chart": CHART}},
+    "a chart alone, with values": {"source": {"chart": {**CHART, "interval": "1h"}, "helm": {"values": {"size": 1}}}},
+    "a chart alone in its former place": {"source": {"helm": {"chart": CHART}}},
     "hours and minutes": git(interval="1h30m"),
     "fractions of seconds": git(interval="1.5s"),
     "a secret": git(secretRef={"name": "shop-git"}),
@@ -96,7 +99,7 @@ CREDENTIALS = "must not contain credentials; put them into a Secret and name it 
 BAD_SYNCS = {
     "branch and tag": (git(branch="main", tag="v1"), "branch, tag and commit exclude each other"),
     "all three": (git(branch="main", tag="v1", commit="ab" * 20), "branch, tag and commit exclude each other"),
-    "a source of no kind": ({"source": {}}, "spec.source.git: Required value"),
+    "a source of no kind": ({"source": {}}, "says nowhere to get anything from; give git or chart"),
     "no URL": ({"source": {"git": {}}}, "spec.source.git.url: Required value"),
     "an empty URL": (git(""), NO_URL),
     "a local folder": (git("/srv/git/shop"), NO_URL),
@@ -123,7 +126,22 @@ BAD_SYNCS = {
         "path and git.path differ; keep path, and remove git.path",
     ),
     "a chart in two places": (source(chart=CHART, helm={"chart": CHART}), "keep chart, and remove helm.chart"),
-    "a chart without Git": ({"source": {"chart": CHART}}, "spec.source.git: Required value"),
+    "a path of a chart alone": (
+        {"source": {"chart": CHART, "path": "prod"}},
+        "path is a path in a Git repository, and there is no git; remove it",
+    ),
+    "values files of a chart alone": (
+        {"source": {"chart": CHART, "helm": {"valuesFiles": ["a.yaml"]}}},
+        "helm.valuesFiles are files of a Git repository, and there is no git",
+    ),
+    "a chart alone, often": (
+        {"source": {"chart": {**CHART, "interval": "often"}}},
+        NO_DURATION,
+    ),
+    "an interval of a chart beside Git": (
+        source(chart={**CHART, "interval": "5m"}),
+        "chart.interval is for a chart without git; git.interval says it here",
+    ),
     "a chart as manifests": (source(chart=CHART, render="Raw"), "a chart is rendered by Helm"),
     "a chart without a version": (
         source(chart={"repository": CHART["repository"], "name": "web"}),

@@ -50,9 +50,9 @@ def policy(cluster, git_server, eventually):
 
 
 def refusal(cluster, url, charts="", *, former=False) -> str:
-    """What the API server says to a Sync of that URL, with a chart of that Helm repository, in its *former* place; nothing if it takes it."""
+    """What the API server says to a Sync of that URL, of none if it is empty, with a chart of that Helm repository, in its *former* place; nothing if it takes it."""
     metadata = {"name": f"s-{secrets.token_hex(4)}", "namespace": cluster.namespace}
-    spec = {"source": {"git": {"url": url}}, "suspend": True}
+    spec = {"source": {"git": {"url": url}} if url else {}, "suspend": True}
     if charts:
         chart = {"chart": {"repository": charts, "name": "web", "version": "1.2.3"}}
         spec["source"] |= {"helm": chart} if former else chart
@@ -91,6 +91,8 @@ def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_i
         assert not charts("https://git.example.com/team/charts")
         assert "chart.repository may not be followed" in charts("https://charts.example.com/stable")
         assert "chart.repository can be read in more than one way" in charts("https://git.example.com/team/../x")
+    assert not refusal(cluster, "", "https://git.example.com/team/charts")
+    assert "chart.repository may not be followed" in refusal(cluster, "", "https://charts.example.com/stable")
     for what, url in EVIL.items():
         said = refusal(cluster, url)
         told = (

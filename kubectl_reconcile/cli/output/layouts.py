@@ -19,6 +19,7 @@ from kubectl_reconcile.cli.output import render
 from kubectl_reconcile.cli.output.terminal import table
 from kubectl_reconcile.core.objects import place_of
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.revisions import short_of
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.views import changes
 from kubectl_reconcile.views.ages import age_of
@@ -38,7 +39,7 @@ _SHOWN = 60
 def tree(plan: Plan, view: PlanView, width: int | None = None) -> Iterator[Line]:
     """Yield what changes as a tree: the Sync, its objects, and below each what follows from it."""
     name = f"{plan.sync.namespace}/{plan.sync.name}" if plan.sync is not None else ""
-    revision = "worktree" if changes.is_worktree(plan) else plan.revision[:7]
+    revision = short_of(plan.revision)
     yield (Span(f"Sync {name}" if name else "no Sync", Tone.TITLE), Span(f"  {revision}", Tone.ASIDE))
     nodes = list(changes.in_order(plan))
     depths = [depth for _, depth in nodes]
@@ -165,7 +166,7 @@ def _source(field: FieldChange, change: Change, plan: Plan) -> str:
         return f"wanted by {module}"
     if changes.is_worktree(plan):
         return "the file"
-    return f"git {changes.commit_of(field) or plan.revision[:7]}"
+    return f"{changes.origin_of(plan)} {changes.commit_of(field) or short_of(plan.revision)}"
 
 
 def _by(manager: str) -> str:

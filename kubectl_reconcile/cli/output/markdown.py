@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from kubectl_reconcile.cli.output import findings, render
 from kubectl_reconcile.core.planning.plan import Change, Plan
+from kubectl_reconcile.core.revisions import short_of
 from kubectl_reconcile.views import changes
 from kubectl_reconcile.views.changes import PlanView
 from kubectl_reconcile.views.text import Line, clean, line
@@ -64,7 +65,7 @@ def _headline(plan: Plan) -> Iterator[str]:
 
 
 def _origin(plan: Plan) -> str:
-    revision = "" if changes.is_worktree(plan) or not plan.revision else f" at {plan.revision[:7]}"
+    revision = "" if changes.is_worktree(plan) or not plan.revision else f" at {short_of(plan.revision)}"
     judged = "tried by the API server" if plan.confirmed else "not tried by the API server"
     return f"kubectl reconcile diff{revision}, {judged}"
 

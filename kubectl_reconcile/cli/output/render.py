@@ -19,7 +19,18 @@ from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import ObjectRef, place_of, warnings_among
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
-from kubectl_reconcile.views.changes import PlanView, counts_of, in_order, is_worktree, notes_on, reason, sides, verdict
+from kubectl_reconcile.core.revisions import short_of
+from kubectl_reconcile.views.changes import (
+    PlanView,
+    counts_of,
+    in_order,
+    is_worktree,
+    notes_on,
+    origin_of,
+    reason,
+    sides,
+    verdict,
+)
 from kubectl_reconcile.views.text import Line, Span, Tone, line
 
 _CONTEXT = 3
@@ -64,7 +75,7 @@ def _one(change: Change, plan: Plan, view: PlanView) -> Iterator[Line]:
 def labels(change: Change, plan: Plan) -> tuple[str, str]:
     """Return what to call the old and the new state of a change."""
     module = change.module
-    origin = module or ("file" if is_worktree(plan) else "git")
+    origin = module or origin_of(plan)
     where = f" ({_where(change, plan)})" if change.provenance.file and change.op is not Op.DELETE else ""
     old = "/dev/null" if change.before is None else f"live/{change.ref}"
     new = "/dev/null" if change.after is None else f"{origin}/{change.ref}{where}"
@@ -73,7 +84,7 @@ def labels(change: Change, plan: Plan) -> tuple[str, str]:
 
 def _where(change: Change, plan: Plan) -> str:
     place = place_of(change.provenance.file, change.provenance.line)
-    return place if is_worktree(plan) or not plan.revision else f"{place}, {plan.revision[:7]}"
+    return place if is_worktree(plan) or not plan.revision else f"{place}, {short_of(plan.revision)}"
 
 
 # --- unified hunks ----------------------------------------------------------------------------------------------------

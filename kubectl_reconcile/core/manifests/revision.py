@@ -1,6 +1,6 @@
 """One state of the source: which manifest files there are, and what each holds.
 
-A *revision* is a commit of a Git repository, or a local folder as it is now. It lists *files*:
+A *revision* is a commit of a Git repository, one archive of a chart, or a local folder as it is now. It lists *files*:
 path -> *blob id*, the name of the file's content. Equal ids mean equal bytes, so whatever is
 derived from a file (its manifests, its problems) is computed once per blob id and kept.
 
@@ -22,14 +22,15 @@ from msgspec import Struct, field
 
 from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.revisions import is_folder, short_of
 
 
 class Revision(Struct, frozen=True):
     """The manifest files of one commit, or of a folder.
 
-    *sha* is the commit, or for a folder ``worktree-`` and a digest of its files; equal shas mean
+    *sha* is the commit, for a chart alone ``1.2.3@sha256:…``, or for a folder ``worktree-`` and a digest of its files; equal shas mean
     equal files. *committed_at* is the committer's time in RFC 3339 and UTC
-    (``2026-11-20T23:43:10Z``), empty for a folder. *files* is ordered by path. *unrendered* are the
+    (``2026-11-20T23:43:10Z``), empty where there is none. *files* is ordered by path. *unrendered* are the
     folders of which nothing is listed, since they are the input of a renderer (kustomize, Helm).
     *stamps* tell, by path, the values of variables apart that stand in a file. *path* is what was looked at, as problems name it. Of an *overlay*, a folder by its path from the root, nothing is listed before
     it was rendered: what it renders to is in files that it doesn't hold. Then *files* are those that objects come from, and
@@ -49,14 +50,22 @@ class Revision(Struct, frozen=True):
 
     @property
     def short(self) -> str:
-        """The revision as people quote it: the first seven digits of a commit, or ``worktree``."""
-        return "worktree" if self.sha.startswith("worktree-") else self.sha[:7]
+        """The revision as people quote it."""
+        return short_of(self.sha)
+
+    @property
+    def is_of_folder(self) -> bool:
+        """Whether these are files as they are now, which somebody may change."""
+        return is_folder(self.sha)
 
     def emptiness(self) -> Problem:
         """Return the problem that there is no object, for who found none in the files."""
         if self.files:
             hint = "is the path right? to apply nothing, delete or suspend the Sync"
             return Problem(self.path, 0, f"there are no objects in its manifest files ({len(self.files)})", hint)
+        if self.is_chart:
+            hint = "do its values switch everything off? to apply nothing, delete or suspend the Sync"
+            return Problem(self.path, 0, "the chart renders to no objects", hint)
         hint = "is the path right? manifests are files named *.yaml, *.yml or *.json"
         return Problem(self.path, 0, "there are no manifest files at this path", hint)
 

@@ -146,7 +146,7 @@ def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revi
     for file in {each.file for each in rendering.objects if each.again}:  # what it asks for may still be the same
         texts[file] = [json.dumps(each.manifest, sort_keys=True) for each in found.manifests if each.path == file]
     files = {path: f"rendered-{_hash('---'.join(text))}" for path, text in sorted(texts.items())}
-    sha = revision.sha if revision.committed_at else f"worktree-{_digest(rendering.consulted)}"
+    sha = f"worktree-{_digest(rendering.consulted)}" if revision.is_of_folder else revision.sha
     unrendered = ("",) if errors_among(found.problems) else ()
     return replace(revision, sha=sha, files=files, problems=found.problems, unrendered=unrendered)
 

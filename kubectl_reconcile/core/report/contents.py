@@ -31,7 +31,7 @@ from kubectl_reconcile.core.objects import (
     text_at,
 )
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
-from kubectl_reconcile.core.resources.source import path_of
+from kubectl_reconcile.core.resources.source import address_of, has_git, path_of
 from kubectl_reconcile.core.scan.findings import PODS
 from kubectl_reconcile.core.scan.namespace import SCANNED
 
@@ -180,11 +180,10 @@ def _few(names: Sequence[str]) -> list[str]:
 
 def _sync(sync: Manifest) -> dict[str, Any]:
     ready = condition_of(sync, "Ready") or {}
-    git = map_at(sync, "spec", "source", "git")
     line = {
         "sync": sync["metadata"]["name"],
-        "url": _cut(git.get("url")),
-        "path": _cut(path_of(sync)) if git else "",
+        "url": _cut(address_of(sync)),
+        "path": _cut(path_of(sync)) if has_git(sync) else "",
         "revision": text_at(sync, "status", "lastAppliedRevision"),
         "ready": str(ready.get("status") or "Unknown"),
         "message": _cut(ready.get("message")),

@@ -33,6 +33,11 @@ class ChartSpec(Struct, frozen=True):
     secret: str = ""
 
     @property
+    def revision(self) -> str:
+        """What it is as a revision: ``1.2.3@sha256:…``, or its version alone where nobody has said which archive that is."""
+        return revision_of(self.version, self.digest)
+
+    @property
     def file(self) -> str:
         """What the archive is called."""
         return f"{self.name}-{self.version}.tgz"
@@ -64,6 +69,11 @@ class ChartSpec(Struct, frozen=True):
             "secretRef": {"name": self.secret} if self.secret else None,
         }  # fmt: skip
         return {name: value for name, value in found.items() if value}
+
+
+def revision_of(version: str, digest: str) -> str:
+    """Return what a version of a chart is called as a revision; *digest* is empty where nobody has said which archive that is."""
+    return f"{version}@{digest}" if digest else version
 
 
 def _text(fields: Manifest, above: str, field: str, pattern: re.Pattern[str], what: str) -> str:

@@ -1,7 +1,8 @@
 """``spec.source``: where desired state comes from, and beside that what is made of it.
 
-*Where* is a Git repository, and a chart of a Helm repository may stand beside it; *what* is the path, the way in which files become objects, and what they are rendered with.
-Who only needs to know whether a Sync follows something, how often it is asked, or how it is rendered, asks this; what is only Git's is in ``git``.
+*Where* is a Git repository, a chart of a Helm repository, or both: then the chart's values files are in Git. *What* is the path, the way in which files become objects,
+and what they are rendered with. Who only needs to know whether a Sync follows something, who is asked and how often, or how it is rendered, asks this; what is only Git's is
+in ``git``.
 
 Pure: a typed view on wire JSON.
 """
@@ -70,12 +71,12 @@ class GitSpec(Struct, frozen=True):
 
 
 class SourceSpec(Struct, frozen=True):
-    """``spec.source``: *git* and *chart* are where it comes from, and the rest is what is made of it.
+    """``spec.source``: *git* and *chart* are where it comes from, one of them or both, and the rest is what is made of it.
 
     A *chart* of a Helm repository stands in the folder at *path* as if its archive were a folder there; paths of values files are from that folder then.
     """
 
-    git: GitSpec
+    git: GitSpec | None = None
     chart: ChartSpec | None = None
     path: str = "."
     interval_s: float = 60.0
@@ -92,18 +93,41 @@ class SourceSpec(Struct, frozen=True):
         """
         check_fields(fields, _FIELDS, "spec.source")
         git, chart = fields.get("git"), _chart(fields)
-        if git is None:
-            beside = ": a chart has one beside it, where its values files are" if chart else ", and neither is a chart"
-            raise SyncSpecError("spec.source", f"has no git{beside}; give spec.source.git with the url of a repository")
-        return cls(
-            git=GitSpec.of(git),
+        if git is None and chart is None:
+            raise SyncSpecError("spec.source", "says nowhere to get anything from; give git or chart")
+        found = cls(
+            git=None if git is None else GitSpec.of(git),
             chart=chart,
-            path=_path(fields, git),
-            interval_s=duration_s(git.get("interval", "1m"), "spec.source.git.interval"),
+            path=_path(fields, git or {}),
+            interval_s=_interval_s(fields),
             render=_render(fields, chart),
             helm=_helm(fields.get("helm") or {}),
             substitute=_substitute(fields),
         )
+        if git is None:
+            _check_alone(found)
+        return found
+
+    @property
+    def address(self) -> str:
+        """The URL of who is asked what there is to apply: the Git repository, or that of a chart alone."""
+        return self.git.url if self.git else self.chart.repository if self.chart else ""
+
+    @property
+    def secret(self) -> str:
+        """The name of the Secret with credentials for that address; empty where there is none."""
+        return self.git.secret if self.git else self.chart.secret if self.chart else ""
+
+    @property
+    def verify(self) -> VerifySpec | None:
+        """What must be signed; None where nothing has to be, or can be."""
+        return self.git.verify if self.git else None
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The names of all Secrets that say how repositories are reached, or by whom."""
+        git = (self.git.secret, self.git.webhook_secret) if self.git else ()
+        return frozenset(name for name in (*git, self.chart.secret if self.chart else "") if name)
 
     def told(self) -> dict[str, Any]:
         """Return what it says of charts, in wire form and without what is as it would be anyway: no revision tells that."""
@@ -136,10 +160,21 @@ def path_of(sync: Manifest) -> str:
     return str(source.get("path") or map_at(source, "git").get("path") or ".")
 
 
+def has_git(sync: Manifest) -> bool:
+    """Tell whether the manifest of a Sync names a Git repository."""
+    return bool(map_at(sync, "spec", "source", "git"))
+
+
+def address_of(sync: Manifest) -> str:
+    """Return the URL that the manifest of a Sync names, as ``SourceSpec.address`` has it; empty where it names none."""
+    repository = map_at(chart_settings(sync), "chart").get("repository")
+    return str(map_at(sync, "spec", "source", "git").get("url") or repository or "")
+
+
 def chart_settings(sync: Manifest) -> dict[str, Any]:
     """Return what the manifest of a Sync says of a chart, in the form of ``SourceSpec.told``, wherever it stands."""
     source = map_at(sync, "spec", "source")
-    chart = map_at(source, "chart")
+    chart = {name: value for name, value in map_at(source, "chart").items() if name != "interval"}
     return {**map_at(source, "helm"), **({"chart": chart} if chart else {})}
 
 
@@ -152,8 +187,37 @@ def _chart(fields: Manifest) -> ChartSpec | None:
         return ChartSpec.of(former, "spec.source.helm.chart")
     if chart is None:
         return None
-    check_fields(chart, ("repository", "name", "version", "digest", "secretRef"), "spec.source.chart")
+    check_fields(chart, ("repository", "name", "version", "digest", "secretRef", "interval"), "spec.source.chart")
     return ChartSpec.of(chart, "spec.source.chart")
+
+
+def _interval_s(fields: Manifest) -> float:
+    """Return how often the source is looked at, as it says where it comes from: of a chart with Git beside it, Git."""
+    git, chart = fields.get("git"), fields.get("chart") or {}
+    if git is None:
+        return duration_s(chart.get("interval", "1m"), "spec.source.chart.interval")
+    if chart.get("interval"):
+        raise SyncSpecError(
+            "spec.source.chart.interval", "is for a chart without Git; spec.source.git.interval says it here"
+        )
+    return duration_s(git.get("interval", "1m"), "spec.source.git.interval")
+
+
+def _check_alone(found: SourceSpec) -> None:
+    """Return if a source without Git names no files of a repository.
+
+    Raises:
+        SyncSpecError: it does.
+    """
+    if found.path != ".":
+        raise SyncSpecError(
+            "spec.source.path", "is a path in a Git repository, and there is no spec.source.git; remove it"
+        )
+    if found.helm.values_files:
+        raise SyncSpecError(
+            "spec.source.helm.valuesFiles",
+            "are files of a Git repository, and there is no spec.source.git; give the values in spec.source.helm.values",
+        )
 
 
 def _path(fields: Manifest, git: Manifest) -> str:

@@ -165,12 +165,19 @@ def subject_of(found: SignedObject, object_id: str) -> str:
     return f"{found.type}{name} {object_id[:7]}{f' by {found.by}' if found.by else ''}"
 
 
-def not_asked() -> Verification:
-    """Return the refusal of a Sync that asks for no signatures, where all have to."""
-    message, hint = refusal_of(
-        "what it follows", ObjectType.COMMIT, SignatureVerdict(fault=SignatureFault.NOT_ASKED), ""
-    )
-    return Verification(fault=SignatureFault.NOT_ASKED, refusal=f"{message} (hint: {hint})")
+_NO_COMMITS: Final = (
+    "what it follows isn't applied: this daemon requires signed commits (--require-verify), and a chart without Git isn't in any",
+    "give spec.source.git with verify beside spec.source.chart",
+)
+
+
+def not_asked(*, can_be: bool = True) -> Verification:
+    """Return the refusal of a Sync that asks for no signatures, where all have to; *can_be* tells whether what it follows is in commits."""
+    fault = SignatureFault.NOT_ASKED
+    message, hint = refusal_of("what it follows", ObjectType.COMMIT, SignatureVerdict(fault=fault), "")
+    if not can_be:
+        message, hint = _NO_COMMITS
+    return Verification(fault=fault, refusal=f"{message} (hint: {hint})")
 
 
 def refusal_of(subject: str, type_: ObjectType, verdict: SignatureVerdict, keys: str) -> tuple[str, str]:

@@ -174,8 +174,8 @@ async def push(
     Raises:
         SourceError: the Sync follows no repository, or it can't be pushed to.
     """
-    if target.sync.source is None:
+    git = target.sync.source.git if target.sync.source else None
+    if git is None:
         raise SourceError(SourceFault.UNREADABLE, "the Sync follows no repository, so there is nothing to push to")
-    git = target.sync.source.git
     commit = FilesCommit(git.url, parent, branch, signed=git.verify is not None)
     return await asyncio.to_thread(commit.commit, files, message, session.cache_dir / "git")

@@ -33,12 +33,13 @@ class SourcePreview(Struct, frozen=True):
 
 
 def manifest_of(name: str, namespace: str, source: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest of a Sync. Of *source*, its ``git`` and *spec*, what is None or empty is left to the defaults."""
+    """Return the manifest of a Sync. Of *source*, what is in it and *spec*, what is None or empty is left to the defaults."""
+    parts = {field: _given(each) if isinstance(each, Mapping) else each for field, each in source.items()}
     return {
         "apiVersion": SYNC.api_version,
         "kind": SYNC.kind,
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"source": _given({**source, "git": _given(source["git"])}), **_given(spec)},
+        "spec": {"source": _given(parts), **_given(spec)},
     }
 
 
@@ -57,9 +58,11 @@ async def look(session: Session, manifest: Manifest) -> SourcePreview:
     """
     sync = Sync.of(manifest)
     if sync.source is None:
-        raise SyncSpecError("spec.source.git", "is required")
+        raise SyncSpecError("spec.source", "is required")
     source = await source_of(session, sync, sync.source)
-    found = await passes.read(session, Target(sync, source, reader=session.reader()))
+    target = Target(sync, source, reader=session.reader())
+    target.reader.chart = await credentials.chart_of(session, sync)
+    found = await passes.read(session, target)
     sha = found.revision.sha
     await require_verified(source, sha)
     signed = verification.condition().message if (verification := verification_of(source)) else ""
@@ -79,20 +82,19 @@ async def name_url(session: Session, manifest: Manifest) -> str:
         ApiError: the server refuses, or doesn't answer.
     """
     sync = Sync.of(manifest)
-    if sync.source is None or not sync.source.git.secret:
+    if sync.source is None or not sync.source.secret:
         return ""
-    git = sync.source.git
-    secret = await credentials.secret_of(session, sync.namespace, git.secret)
+    secret = await credentials.secret_of(session, sync.namespace, sync.source.secret)
     if credentials.scope_of(secret) != CredentialScope():
         return ""
     try:
-        address = Address.of(git.url)
+        address = Address.of(sync.source.address)
     except NoAddressError:
         return ""
     if address.scheme == "http":
         return ""
     metadata = {"resourceVersion": secret["metadata"]["resourceVersion"], "annotations": {URLS: str(address)}}
-    path = credentials.secret_path(sync.namespace, git.secret)
+    path = credentials.secret_path(sync.namespace, sync.source.secret)
     await session.client.patch(path, {"metadata": metadata}, manager="kubectl-reconcile-cli")
     return str(address)
 

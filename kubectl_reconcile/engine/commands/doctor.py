@@ -31,17 +31,20 @@ from kubectl_reconcile.core.planning.rights.rules import Right
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.source import chart_settings, former_fields
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
+from kubectl_reconcile.core.revisions import short_of
 from kubectl_reconcile.engine.api import sync_requests
 from kubectl_reconcile.engine.api.access_reviews import may
 from kubectl_reconcile.engine.commands.install import crds
 from kubectl_reconcile.engine.commands.rights.survey import survey
 from kubectl_reconcile.engine.modules.registry import KnownModules, installed_modules
+from kubectl_reconcile.engine.sync.credentials import chart_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import check_keys
 from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git.cloned.clone import git_version
 from kubectl_reconcile.source.policy import SourcePolicy
+from kubectl_reconcile.source.running.threads import in_thread
 
 _OLDEST_GIT = (2, 31)
 _OLDEST_SERVER = (1, 30)
@@ -397,10 +400,12 @@ async def _source(session: Session, live: Manifest) -> Finding:
         sync = Sync.of(live)
         if sync.source is None:
             return Finding(Grade.OK, subject, "is applied by hand")
-        if not may_read(session, sync.source.git.url):
+        if not may_read(session, sync.source.address):
             return _state(subject, live, "its repository is on the daemon's machine")
-        source = await source_of(session, sync, sync.source)
-        sha = await asyncio.to_thread(source.remote_sha)
+        source, chart = await source_of(session, sync, sync.source), await chart_of(session, sync)
+        at = [await asyncio.to_thread(source.followed.remote_sha)] if source.followed else []
+        if chart is not None:
+            await in_thread(chart.files)
         check_keys(source)
     except SyncSpecError as error:
         return Finding(Grade.FAIL, subject, str(error), "kubectl edit sync corrects it")
@@ -409,19 +414,20 @@ async def _source(session: Session, live: Manifest) -> Finding:
     except ApiError as error:
         text, hint = _parted(error)
         return Finding(Grade.WARN, subject, f"its repository can't be read: {text}", hint)
-    return _state(subject, live, f"Git answers, at {sha[:7]}")
+    said = [*(f"Git answers, at {short_of(each)}" for each in at), *([f"{chart.pin} is there"] if chart else [])]
+    return _state(subject, live, "; ".join(said))
 
 
-def _state(subject: str, live: Manifest, git: str) -> Finding:
+def _state(subject: str, live: Manifest, source: str) -> Finding:
     """Return what a Sync with a readable source says of itself."""
     ready = condition_of(live, "Ready") or {}
     name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
     if map_at(live, "spec").get("suspend"):
-        return Finding(Grade.OK, subject, f"{git}; it is suspended")
+        return Finding(Grade.OK, subject, f"{source}; it is suspended")
     if ready.get("status") == "False":
-        text = f"{git}; it isn't ready: {ready.get('message') or ready.get('reason')}"
+        text = f"{source}; it isn't ready: {ready.get('message') or ready.get('reason')}"
         return Finding(Grade.WARN, subject, text, f"kubectl reconcile status {name} -n {namespace} says more")
     for moved in former_fields(map_at(live, "spec", "source")):
         edit = f"kubectl edit sync {name} -n {namespace}, or where it comes from"
-        return Finding(Grade.WARN, subject, f"{git}; {moved.path}: {moved.message}", f"{moved.hint}: {edit}")
-    return Finding(Grade.OK, subject, f"{git}{'; it is ready' if ready.get('status') == 'True' else ''}")
+        return Finding(Grade.WARN, subject, f"{source}; {moved.path}: {moved.message}", f"{moved.hint}: {edit}")
+    return Finding(Grade.OK, subject, f"{source}{'; it is ready' if ready.get('status') == 'True' else ''}")

@@ -1,8 +1,8 @@
 """What a Sync has applied before, and how it comes back to that.
 
-Vocabulary: an *entry* is one row of ``status.history``: a commit that changed the objects, when it was applied and how that went, with its
-commit where the clone has it. A *state* to go back to is a commit, and for a chart what the Sync itself said of it then: its version and its values
-may be in no commit.
+Vocabulary: an *entry* is one row of ``status.history``: a revision that changed the objects, when it was applied and how that went, with its
+commit where there is one that the clone has. A *state* to go back to is a revision, and for a chart what the Sync itself said of it then: its version and
+its values may be in no commit.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import Manifest, map_at, maps_in
 from kubectl_reconcile.core.resources import history
 from kubectl_reconcile.core.resources.fields import SyncSpecError
-from kubectl_reconcile.core.resources.source import SourceSpec
+from kubectl_reconcile.core.resources.source import SourceSpec, has_git
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.revisions import is_packed, short_of
 from kubectl_reconcile.engine.commands import suspend_resume
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.target import Target
-from kubectl_reconcile.engine.sync.targets import source_of, target_of
+from kubectl_reconcile.engine.sync.targets import source_at, source_of, target_of
+from kubectl_reconcile.source.base import Commits
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git.restore import RestoreCommit
-from kubectl_reconcile.source.git.source import GitSource, Ref
 from kubectl_reconcile.source.running.threads import in_thread
 
 
@@ -72,14 +73,16 @@ async def with_commits(session: Session, live: Manifest, entries: list[HistoryEn
     if sync.source is None:
         return entries, ""
     try:
-        source = await source_of(session, sync, sync.source)
+        source = (await source_of(session, sync, sync.source)).commits
+        if source is None:
+            return entries, ""
         commits, why = await in_thread(_commits, source, [entry.revision for entry in entries])
     except SourceError as error:
         return entries, str(error)
     return [replace(entry, commit=commits.get(entry.revision)) for entry in entries], why
 
 
-def _commits(source: GitSource, shas: list[str]) -> tuple[dict[str, Commit], str]:
+def _commits(source: Commits, shas: list[str]) -> tuple[dict[str, Commit], str]:
     found, why = {sha: commit for sha in shas if (commit := source.commit(sha))}, ""
     if len(found) < len(set(shas)):
         try:
@@ -91,7 +94,7 @@ def _commits(source: GitSource, shas: list[str]) -> tuple[dict[str, Commit], str
 
 
 class EarlierState(Struct, frozen=True):
-    """What to go back to: a commit, and what the Sync said of its chart then, None where that is what it says now."""
+    """What to go back to: a revision, and what the Sync said of its chart then, None where that is what it says now."""
 
     revision: str
     helm: Mapping[str, Any] | None = None
@@ -121,7 +124,7 @@ class EarlierState(Struct, frozen=True):
         """Return it as people say it."""
         chart = (self.helm or {}).get("chart") or {}
         said = f", chart {chart['name']} {chart['version']}" if chart else ", with the settings of its chart of then"
-        return f"{self.revision[:7]}{said if self.helm is not None else ''}"
+        return f"{short_of(self.revision)}{said if self.helm is not None and not is_packed(self.revision) else ''}"
 
 
 async def resolve(session: Session, live: Manifest, text: str) -> EarlierState:
@@ -140,13 +143,13 @@ async def resolve(session: Session, live: Manifest, text: str) -> EarlierState:
         return EarlierState.of(_previous(live), live)
     if row := _row_called(live, text):
         return EarlierState.of(row, live)
-    source = await source_of(session, sync, spec)
+    source = (await source_of(session, sync, spec)).commits
+    if source is None:
+        hint = f"kubectl reconcile history {sync.name} lists what it has; any other version is set in spec.source.chart"
+        raise SourceError(SourceFault.NO_SUCH_REF, f"the history of {sync.name} has no {text}", hint)
     if found := await in_thread(_found, source, text):
         return EarlierState(found)
-    named = GitSource(
-        source.repository, Ref(name=text), cache_dir=session.cache_dir / "git", limits=session.sources.limits,
-        guarded=session.sources.guarded,
-    )  # fmt: skip
+    named = (await source_at(session, sync, spec, text)).commits or source
     return EarlierState(await in_thread(named.fetch))
 
 
@@ -168,7 +171,7 @@ def _row_called(live: Manifest, text: str) -> Manifest | None:
 _LEAST_DIGITS: Final = 4
 
 
-def _found(source: GitSource, text: str) -> str:
+def _found(source: Commits, text: str) -> str:
     """Return the commit that begins so, fetching what the Sync follows if it isn't known yet."""
     found = source.resolve(text)
     if not found:
@@ -199,8 +202,9 @@ async def target_at(session: Session, live: Manifest, state: EarlierState) -> Ta
     """
     _followed(live)
     spec = map_at(live, "spec")
-    ref = {"branch": "", "tag": "", "commit": state.revision}
-    source = {**spec["source"], "git": {**spec["source"]["git"], **ref}}
+    source = dict(spec["source"])
+    if has_git(live):
+        source["git"] = {**source["git"], "branch": "", "tag": "", "commit": state.revision}
     if state.helm is not None:
         source |= suspend_resume.settings_as_written(live, state.helm)
     sync, pinned = _followed({**live, "spec": {**spec, "source": source}})
@@ -215,6 +219,11 @@ async def restore(session: Session, live: Manifest, state: EarlierState) -> tupl
         SyncSpecError: the Sync follows nothing.
     """
     sync, spec = _followed(live)
+    if spec.git is None:
+        message = f"{sync.name} follows a chart and no Git repository, so there is nothing to commit to"
+        raise SourceError(
+            SourceFault.REFUSED, message, "roll back without --commit, or change the Sync where it comes from"
+        )
     sha = state.revision
     if state.helm is not None:
         message = f"{sync.name} said something else of its chart then (spec.source.chart and helm), which no commit to its repository changes"
@@ -241,5 +250,5 @@ def _message(sync: Sync, followed: str, sha: str) -> str:
 def _followed(live: Manifest) -> tuple[Sync, SourceSpec]:
     sync = Sync.of(live)
     if sync.source is None:
-        raise SyncSpecError("spec.source", f"Sync {sync.namespace}/{sync.name} follows no repository")
+        raise SyncSpecError("spec.source", f"Sync {sync.namespace}/{sync.name} follows nothing")
     return sync, sync.source

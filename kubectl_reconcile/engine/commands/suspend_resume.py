@@ -1,8 +1,8 @@
 """What people tell a Sync: stay as you are, go on, go back to a commit.
 
 Vocabulary: a Sync is *suspended* by ``spec.suspend``: the cluster stays as it is. It is *pinned* where a person
-took it back to a commit: that commit is what it follows, drift included, and an annotation remembers what
-it followed before. To *resume* ends both.
+took it back to a revision: that commit, or where it follows a chart and no Git, that version of it, is what it follows,
+drift included, and an annotation remembers what it followed before. To *resume* ends both.
 
 Each is one patch of the Sync, so a daemon learns of it at once by its watch, and whoever may patch a
 Sync may steer it.
@@ -20,11 +20,14 @@ from kubectl_reconcile.cluster.errors import Conflict
 from kubectl_reconcile.core.annotations import PINNED_FROM, RESUME_REQUESTED_AT, names_of
 from kubectl_reconcile.core.objects import Manifest, annotations_of, labels_of, map_at
 from kubectl_reconcile.core.resources.applyset import PART_OF
-from kubectl_reconcile.core.resources.source import chart_settings
+from kubectl_reconcile.core.resources.chart import revision_of
+from kubectl_reconcile.core.resources.source import chart_settings, has_git
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 
 _MANAGER = "kubectl-reconcile-cli"
 _REFS = ("branch", "tag", "commit")
+_PINNED_TO = "to"
+"""What the annotation calls the revision that a chart is pinned to: unlike a commit, it looks like what anybody may follow."""
 _TRIES = 8
 """How often a Sync is read again that others write to meanwhile."""
 
@@ -52,13 +55,13 @@ def _resumed(live: Manifest) -> Manifest:
     spec: dict[str, Any] = {"suspend": None}
     annotations = _resuming()
     if is_pinned(live):
-        spec["source"] = {"git": {**dict.fromkeys(_REFS), **followed_before(live)}, **_settings_back(live)}
+        spec["source"] = {**_patch_of_ref(live, _ref_before(live)), **_settings_back(live)}
         annotations[PINNED_FROM] = None
     return {"metadata": {"annotations": annotations}, "spec": spec}
 
 
 async def pin(client: Client, live: Manifest, sha: str, helm: Manifest | None = None) -> Manifest:
-    """Have a Sync follow the commit *sha* until it is resumed, with *helm* as what it says of its chart, and return it as it is then.
+    """Have a Sync follow the revision *sha* until it is resumed, with *helm* as what it says of its chart, and return it as it is then.
 
     What it followed before the first pin is remembered, however often it is pinned again.
 
@@ -70,19 +73,27 @@ async def pin(client: Client, live: Manifest, sha: str, helm: Manifest | None = 
 
 
 def _pinned(live: Manifest, sha: str, helm: Manifest | None) -> Manifest:
-    before: dict[str, Any] = dict(followed_before(live)) if is_pinned(live) else dict(ref_of(live))
+    is_alone = not has_git(live)
+    before: dict[str, Any] = _ref_before(live) if is_pinned(live) else {} if is_alone else ref_of(live)
     settings = _settings_before(live) if is_pinned(live) else None
-    if helm is not None and settings is None:
+    if (helm is not None or is_alone) and settings is None:
         settings = chart_settings(live)
     if settings is not None:
         before["helm"] = settings
-    source: dict[str, Any] = {"git": {**dict.fromkeys(_REFS), "commit": sha}}
+    if is_alone:
+        before[_PINNED_TO] = sha
+    source = _patch_of_ref(live, {"commit": sha})
     if helm is not None:
         source |= _patch_of_settings(live, helm)
     return {
         "metadata": {"annotations": {**_resuming(), PINNED_FROM: json.dumps(before, sort_keys=True)}},
         "spec": {"suspend": None, "source": source},
     }
+
+
+def _patch_of_ref(live: Manifest, ref: Mapping[str, str]) -> dict[str, Any]:
+    """Return the merge patch of ``spec.source`` by which a Sync follows *ref* of its repository; nothing where it has none."""
+    return {"git": {**dict.fromkeys(_REFS), **ref}} if has_git(live) else {}
 
 
 def settings_as_written(live: Manifest, settings: Manifest) -> dict[str, Manifest | None]:
@@ -102,7 +113,8 @@ def _patch_of_settings(live: Manifest, settings: Manifest) -> dict[str, Any]:
     for field, wanted in settings_as_written(live, settings).items():
         there = map_at(live, "spec", "source", field)
         if there or wanted:
-            patch[field] = replacing(there, wanted) if wanted else None
+            kept = {"interval": there["interval"]} if wanted and field == "chart" and "interval" in there else {}
+            patch[field] = replacing(there, {**wanted, **kept}) if wanted else None
     return patch
 
 
@@ -114,11 +126,7 @@ def _settings_back(live: Manifest) -> dict[str, Any]:
 
 def _settings_before(live: Manifest) -> Manifest | None:
     """Return what a pinned Sync said of its chart before; None where that was left as it is."""
-    try:
-        found = json.loads(annotations_of(live).get(PINNED_FROM, ""))
-    except ValueError:
-        return None
-    helm = found.get("helm") if isinstance(found, Mapping) else None
+    helm = _noted(live).get("helm")
     return helm if isinstance(helm, Mapping) else None
 
 
@@ -132,29 +140,54 @@ def replacing(before: Manifest, after: Manifest) -> dict[str, Any]:
 
 
 def is_pinned(live: Manifest) -> bool:
-    """Tell whether a person took this Sync back to a commit, where it still is."""
-    return PINNED_FROM in annotations_of(live) and bool(ref_of(live).get("commit"))
+    """Tell whether a person took this Sync back to a revision, where it still is."""
+    if PINNED_FROM not in annotations_of(live):
+        return False
+    return bool(ref_of(live).get("commit")) if has_git(live) else _noted(live).get(_PINNED_TO) == _chart_revision(live)
 
 
 def ref_of(live: Manifest) -> dict[str, str]:
-    """Return which ref a Sync follows, as its spec says it; empty for the default branch."""
+    """Return which ref a Sync follows, as its spec says it; empty for the default branch. Where it has no Git, that is its chart."""
+    if not has_git(live):
+        return _chart_of(chart_settings(live))
     git = map_at(live, "spec", "source", "git")
     return {name: str(git[name]) for name in _REFS if git.get(name)}
 
 
 def followed_before(live: Manifest) -> dict[str, str]:
-    """Return which ref a pinned Sync goes back to; what somebody wrote there that is no ref is the default branch."""
+    """Return which ref a pinned Sync goes back to, or which chart; what somebody wrote there that is no ref is the default branch."""
+    return _ref_before(live) if has_git(live) else _chart_of(_settings_before(live) or {})
+
+
+def _ref_before(live: Manifest) -> dict[str, str]:
+    known = _noted(live)
+    return {name: known[name] for name in _REFS if isinstance(known.get(name), str)}
+
+
+def _noted(live: Manifest) -> Mapping[str, Any]:
+    """Return what is noted of what a pinned Sync followed before; anybody may have written that."""
     try:
         found = json.loads(annotations_of(live).get(PINNED_FROM, ""))
     except ValueError:
         return {}
-    known = found if isinstance(found, Mapping) else {}
-    return {name: known[name] for name in _REFS if isinstance(known.get(name), str)}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _chart_of(settings: Manifest) -> dict[str, str]:
+    """Return name and version of the chart of these *settings*; nothing where there is none."""
+    chart = map_at(settings, "chart")
+    return {"chart": f"{chart.get('name')} {chart.get('version')}"} if chart else {}
+
+
+def _chart_revision(live: Manifest) -> str:
+    """Return the revision that a Sync of a chart follows."""
+    chart = map_at(chart_settings(live), "chart")
+    return revision_of(str(chart.get("version") or ""), str(chart.get("digest") or ""))
 
 
 def ref_text(ref: Mapping[str, str]) -> str:
-    """Return a ref as people say it: ``branch main``, ``commit 3f9c2e1``."""
-    for name in _REFS:
+    """Return a ref as people say it: ``branch main``, ``commit 3f9c2e1``, ``chart web 1.2.3``."""
+    for name in (*_REFS, "chart"):
         if name in ref:
             return f"{name} {ref[name][:7] if name == 'commit' else ref[name]}"
     return "the default branch"
@@ -184,7 +217,7 @@ async def _steer(client: Client, live: Manifest, steered: Callable[[Manifest], M
 
 def _follows(live: Manifest) -> tuple[Any, ...]:
     """Return what decides how a Sync is taken back, and forward again."""
-    return live["metadata"]["uid"], is_pinned(live), ref_of(live), followed_before(live)
+    return live["metadata"]["uid"], is_pinned(live), ref_of(live), _chart_revision(live), followed_before(live)
 
 
 def _path(live: Manifest) -> str:

@@ -20,6 +20,7 @@ from kubectl_reconcile.core.health.health import AWAITING
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.resources.status import ConditionReason, Report
 from kubectl_reconcile.core.resources.sync import CONTENDED, SYNC
+from kubectl_reconcile.core.revisions import short_of
 from kubectl_reconcile.engine.telemetry.events import Events
 from kubectl_reconcile.engine.telemetry.logs import News, event
 from kubectl_reconcile.engine.telemetry.metrics import Metrics
@@ -137,7 +138,7 @@ class LogSink(Struct, frozen=True):
         said = [*report.lines(), *report.warnings]
         news = self.news.of(("pass", item), [f"{report.revision} {report.ending}", *said])
         event(
-            log, logging.INFO if news else again, "synced", sync=name, revision=report.revision[:7],
+            log, logging.INFO if news else again, "synced", sync=name, revision=short_of(report.revision),
             reason=report.ending, created=counts.created, updated=counts.updated, deleted=counts.deleted,
             unchanged=counts.unchanged, failed=counts.failed,
         )  # fmt: skip
@@ -163,7 +164,7 @@ class EventSink(Struct, frozen=True):
             case on.Tell(report=report, scope=on.Scope.SET) if report.counts.wrote:
                 counts = report.counts
                 done = f"{counts.created} created, {counts.updated} updated, {counts.deleted} deleted"
-                await self._say(item, "Synced", f"{report.revision[:7]}: {done}", "Sync")
+                await self._say(item, "Synced", f"{short_of(report.revision)}: {done}", "Sync")
             case on.DriftPutBack(ref=ref, note=note):
                 await self._say(item, "DriftCorrected", f"{ref}: {note}; corrected", "Apply")
             case on.DriftLeft(ref=ref, note=note):

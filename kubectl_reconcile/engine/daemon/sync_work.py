@@ -35,6 +35,7 @@ from kubectl_reconcile.core.resources.status import ConditionReason, Report, pas
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.verification import Verification, not_asked
 from kubectl_reconcile.core.retry import PASS
+from kubectl_reconcile.core.revisions import short_of
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.daemon.context import DaemonContext, told_late
 from kubectl_reconcile.engine.daemon.dependencies import Dependencies
@@ -150,8 +151,8 @@ class SyncWork(Struct, frozen=True):
         followed.end_reading()
         if sync is None or sync.source is None:
             return on.Forgotten()
-        if self.context.session.sources.requires_verify and sync.source.git.verify is None:
-            refused = not_asked()
+        if self.context.session.sources.requires_verify and sync.source.verify is None:
+            refused = not_asked(can_be=sync.source.git is not None)
             return on.SourceFailed(refused.refusal, verification=refused)
         try:
             if asked.opened or followed.target is None:
@@ -200,7 +201,7 @@ class SyncWork(Struct, frozen=True):
         def read() -> Awaitable[tuple[Desired, Desired | None]]:
             return self.lanes.run(
                 lambda: self._read_both(target, applied, earlier, readers[-1]),
-                who=ref, url=source.git.url, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
+                who=ref, url=source.address, tenant=ref.namespace, is_urgent=is_urgent, timeout_s=sync.timeout_s,
             )  # fmt: skip
 
         try:
@@ -246,7 +247,7 @@ class SyncWork(Struct, frozen=True):
         """Return the target with its source opened; one that was never read is recreated, with all that hangs on it."""
         keeps = Verification.recorded(self.context.live(ref))
         source = await source_of(self.context.session_of(sync), sync, spec, keeps=keeps)
-        if (folder := local_folder(spec.git.url)) is not None:
+        if (folder := local_folder(spec.address)) is not None:
             self.context.files.watch(folder, ref, lambda: self.changed(ref))
         if followed.target is not None and followed.state.source.is_read:
             if source.verified is not None:
@@ -392,7 +393,9 @@ class SyncWork(Struct, frozen=True):
         """Say that work is under way."""
         if not work.announced:
             return
-        message = f"{work.announced} object{'s' if work.announced > 1 else ''} to write at {work.plan.revision[:7]}"
+        message = (
+            f"{work.announced} object{'s' if work.announced > 1 else ''} to write at {short_of(work.plan.revision)}"
+        )
         await self._say_reconciling(ref, message)
 
     async def _say_reconciling(self, ref: ObjectRef, message: str) -> None:

@@ -30,12 +30,12 @@ async def trusting(
     Raises:
         ApiError: the server doesn't answer.
     """
-    if spec.git.verify is None:
+    if spec.verify is None:
         return source
     verified = VerifiedSource(
         source.repository, source.ref, source.path, cache_dir=session.cache_dir / "git", limits=session.sources.limits,
         guarded=session.sources.guarded,
-        spec=spec.git.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps, render=spec.render,
+        spec=spec.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps, render=spec.render,
     )  # fmt: skip
     await read_keys(session, sync, verified)
     return verified
@@ -47,8 +47,8 @@ async def read_keys(session: Session, sync: Sync, source: Source) -> None:
     Raises:
         ApiError: the server doesn't answer.
     """
-    if source.verified is not None and sync.source is not None and sync.source.git.verify is not None:
-        source.verified.keys = await keys_of(session, sync.namespace, sync.source.git.verify)
+    if source.verified is not None and sync.source is not None and sync.source.verify is not None:
+        source.verified.keys = await keys_of(session, sync.namespace, sync.source.verify)
 
 
 async def require_verified(source: Source, sha: str) -> None:

@@ -19,7 +19,7 @@ from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.fields import SyncSpecError
-from kubectl_reconcile.core.resources.source import Render, SourceSpec
+from kubectl_reconcile.core.resources.source import GitSpec, Render, SourceSpec
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
@@ -30,6 +30,7 @@ from kubectl_reconcile.engine.sync.signed_sources import trusting
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.source.base import Source
+from kubectl_reconcile.source.charts.source import ChartSource
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.folder.checkout import Checkout
 from kubectl_reconcile.source.folder.worktree import WorktreeSource
@@ -221,9 +222,7 @@ async def revision_target(session: Session, name: str, namespace: str, revision:
         NotInstalled, NoSuchSync, SyncSpecError, SourceError, ApiError: as ``sync_target``.
     """
     live, sync, spec = await _following(session, name, namespace)
-    followed = await source_of(session, sync, spec)
-    source = _git_source(session, followed.repository, Ref(RefKind.ANY, revision), spec.path, spec.render)
-    return await target_of(session, sync, await trusting(session, sync, spec, source), live)
+    return await target_of(session, sync, await source_at(session, sync, spec, revision), live)
 
 
 async def working_tree_target(session: Session, name: str, namespace: str, folder: Path) -> Target:
@@ -235,7 +234,8 @@ async def working_tree_target(session: Session, name: str, namespace: str, folde
     """
     live, sync, spec = await _following(session, name, namespace)
     files = WorktreeSource(folder, spec.path, limits=session.sources.limits, render=spec.render)
-    source = Checkout(files, await source_of(session, sync, spec)) if may_read(session, spec.git.url) else files
+    git = _git_of(sync, spec)
+    source = Checkout(files, await _followed(session, sync, spec, git)) if may_read(session, git.url) else files
     return await target_of(session, sync, source, live)
 
 
@@ -346,7 +346,7 @@ async def ensure_parent(session: Session, target: Target) -> Target:
     return target
 
 
-async def source_of(session: Session, sync: Sync, spec: SourceSpec, *, keeps: Verification | None = None) -> GitSource:
+async def source_of(session: Session, sync: Sync, spec: SourceSpec, *, keeps: Verification | None = None) -> Source:
     """Return the source that a Sync follows, with the credentials of its Secret, if that is for it, and the keys that it trusts.
 
     Of one that asks for signatures, what *keeps* records stays in force while newer commits aren't verified; without that the
@@ -356,14 +356,57 @@ async def source_of(session: Session, sync: Sync, spec: SourceSpec, *, keeps: Ve
         SourceError: the Secret or the URL can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
-    git = spec.git
+    if spec.git is None and spec.chart is not None:
+        return ChartSource(spec.chart)
+    return await _followed(session, sync, spec, _git_of(sync, spec), keeps=keeps)
+
+
+async def source_at(session: Session, sync: Sync, spec: SourceSpec, revision: str) -> Source:
+    """Return the source that a Sync follows as if it followed *revision*: a branch, a tag, a commit, or any ref.
+
+    Raises:
+        SourceError: it follows no repository that has such; or as for ``source_of``.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    repository = await _repository(session, sync, _git_of(sync, spec))
+    source = _git_source(session, repository, Ref(RefKind.ANY, revision), spec.path, spec.render)
+    return await trusting(session, sync, spec, source)
+
+
+def _git_of(sync: Sync, spec: SourceSpec) -> GitSpec:
+    """Return the repository that a Sync follows.
+
+    Raises:
+        SourceError: it follows none.
+    """
+    if spec.git is None:
+        name = f"{sync.namespace}/{sync.name}"
+        raise SourceError(
+            SourceFault.NO_SUCH_REF,
+            f"Sync {name} follows a chart and no Git repository, so it has no branches, commits or files",
+            "another version is set in spec.source.chart; rollback goes back to one that was applied",
+        )
+    return spec.git
+
+
+async def _followed(
+    session: Session, sync: Sync, spec: SourceSpec, git: GitSpec, *, keeps: Verification | None = None
+) -> GitSource:
+    ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
+    repository = await _repository(session, sync, git)
+    return await trusting(
+        session, sync, spec, _git_source(session, repository, ref, spec.path, spec.render), keeps=keeps
+    )
+
+
+async def _repository(session: Session, sync: Sync, git: GitSpec) -> Repository:
+    """Return the repository at *git* with credentials, where it may be followed."""
     if local_folder(git.url) is None and not session.sources.urls.allows(git.url):
         raise SourceError(
             SourceFault.REFUSED,
             f"repository {without_credentials(git.url)} isn't allowed here; allowed are only URLs below: {session.sources.urls}",
             f"the administrator of the daemon can allow more with {FLAG}",
         )
-    ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
     if not may_read(session, git.url):
         raise SourceError(
             SourceFault.REFUSED,
@@ -371,10 +414,7 @@ async def source_of(session: Session, sync: Sync, spec: SourceSpec, *, keeps: Ve
             "use an https or ssh URL; a daemon with --repositories FOLDER follows it, diff --local FOLDER reads a clone",
         )
     repository = await repository_of(session, sync, git)
-    repository = replace(repository, stays=bool(session.sources.urls.addresses), may=session.sources.urls)
-    return await trusting(
-        session, sync, spec, _git_source(session, repository, ref, spec.path, spec.render), keeps=keeps
-    )
+    return replace(repository, stays=bool(session.sources.urls.addresses), may=session.sources.urls)
 
 
 def _git_source(

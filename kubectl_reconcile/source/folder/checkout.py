@@ -35,6 +35,10 @@ class Checkout(Struct, frozen=True):
         """None: who changed a file that isn't committed is in no history."""
 
     @property
+    def commits(self) -> None:
+        """None: what isn't committed is in no commit."""
+
+    @property
     def verified(self) -> None:
         """None: what isn't committed isn't signed."""
 

@@ -65,7 +65,7 @@ class WorktreeSource:
         SourceError: there is nothing there, or neither a file nor a folder.
     """
 
-    followed = past = history = verified = None
+    followed = past = history = commits = verified = None
     """What a folder can't; see `source.base`."""
 
     @property

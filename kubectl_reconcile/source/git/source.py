@@ -107,6 +107,11 @@ class GitSource(FollowedRef):
         return self
 
     @property
+    def commits(self) -> Self:
+        """This very source: its revisions are commits."""
+        return self
+
+    @property
     def verified(self) -> Verified | None:
         """None: nobody asks for signatures."""
         return None

@@ -95,5 +95,18 @@ def test_a_commit_counts_as_tried_when_all_that_it_asks_for_was(status, tried):
     assert was_tried({"status": status}, "c0ff") is tried
 
 
+CHARTS = {
+    "its version": ("1.2.3", True),
+    "its version and the first digits of its digest": ("1.2.3@sha256:abab", True),
+    "the first digits of its version": ("1.2", False),
+    "another digest": ("1.2.3@sha256:ff", False),
+}
+
+
+@pytest.mark.parametrize(("wanted", "tried"), CHARTS.values(), ids=CHARTS)
+def test_a_chart_counts_as_tried_by_its_whole_version(wanted, tried):
+    assert was_tried({"status": {"lastAttemptedRevision": f"1.2.3@sha256:{'ab' * 32}"}}, wanted) is tried
+
+
 def test_a_condition_without_a_message_is_told_by_its_reason():
     assert lack_of(sync(synced("False", "Held")), Goal.SYNCED) == ("Held", "Held")

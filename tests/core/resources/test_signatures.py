@@ -328,3 +328,9 @@ def test_the_condition_names_signer_and_key_or_why_not():
     bad = not_asked().condition()
     assert (bad.status, bad.reason) == ("False", "VerifyRequired")
     assert "--require-verify" in bad.message
+    packed = not_asked(can_be=False).condition()
+    assert (packed.status, packed.reason) == ("False", "VerifyRequired")
+    assert packed.message == (
+        "what it follows isn't applied: this daemon requires signed commits (--require-verify), and a chart without Git isn't in any "
+        "(hint: give spec.source.git with verify beside spec.source.chart)"
+    )

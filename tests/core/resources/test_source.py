@@ -3,11 +3,20 @@
 import pytest
 
 from kubectl_reconcile.core.resources.fields import SyncSpecError
-from kubectl_reconcile.core.resources.source import SourceSpec, chart_settings, former_fields, path_of
+from kubectl_reconcile.core.resources.source import (
+    Render,
+    SourceSpec,
+    address_of,
+    chart_settings,
+    former_fields,
+    has_git,
+    path_of,
+)
 from kubectl_reconcile.core.resources.sync import Sync
 
 GIT = {"url": "https://git.example.com/shop.git"}
 CHART = {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3"}
+DIGEST = "sha256:" + "ab" * 32
 NOW = {"git": GIT, "chart": CHART, "path": "prod", "helm": {"values": {"size": 1}}}
 BEFORE = {"git": {**GIT, "path": "prod"}, "helm": {"chart": CHART, "values": {"size": 1}}}
 
@@ -20,6 +29,41 @@ def test_a_source_is_the_same_whether_its_fields_stand_where_they_belong_or_wher
     assert SourceSpec.of(BEFORE) == SourceSpec.of(NOW)
     assert SourceSpec.of(NOW).told() == chart_settings(manifest(NOW)) == chart_settings(manifest(BEFORE))
     assert path_of(manifest(BEFORE)) == path_of(manifest(NOW)) == "prod"
+
+
+ALONE = {
+    "chart": {**CHART, "digest": DIGEST, "secretRef": {"name": "charts"}, "interval": "5m"},
+    "helm": {"values": {"size": 1}},
+}
+
+
+def test_a_chart_alone_says_who_is_asked_how_often_and_with_which_secret():
+    found = SourceSpec.of(ALONE)
+    assert (found.git, found.path, found.render, found.interval_s) == (None, ".", Render.HELM, 300.0)
+    assert (found.address, found.secret, found.secrets) == ("https://charts.example.com", "charts", {"charts"})
+    assert found.verify is None
+    assert SourceSpec.of({"chart": CHART}).interval_s == 60.0
+    assert address_of(manifest(ALONE)) == found.address
+    assert not has_git(manifest(ALONE))
+
+
+def test_with_git_beside_a_chart_git_is_asked():
+    git = {**GIT, "secretRef": {"name": "git"}, "webhookSecretRef": {"name": "hook"}, "interval": "5m"}
+    found = SourceSpec.of({**ALONE, "git": git, "chart": {**CHART, "secretRef": {"name": "charts"}}})
+    assert (found.address, found.secret, found.interval_s) == (GIT["url"], "git", 300.0)
+    assert found.secrets == {"git", "hook", "charts"}
+    assert address_of(manifest(NOW)) == GIT["url"]
+    assert has_git(manifest(NOW))
+
+
+def test_how_often_a_chart_is_looked_at_is_none_of_its_settings():
+    """Else whoever changes it had another chart rendered, and another row of history."""
+    assert SourceSpec.of(ALONE).told() == chart_settings(manifest(ALONE))
+    assert "interval" not in SourceSpec.of(ALONE).told()["chart"]
+
+
+def test_a_chart_in_its_former_place_needs_no_git_either():
+    assert SourceSpec.of({"helm": {"chart": CHART}}) == SourceSpec.of({"chart": CHART})
 
 
 FORMER = {
@@ -64,13 +108,24 @@ REFUSED = {
         {"git": {**GIT, "path": "a"}, "path": "b"}, "spec.source.git.path",
         "'a' isn't what spec.source.path says; keep that, and remove this",
     ),
-    "neither git nor chart": (
-        {"path": "a"}, "spec.source", "has no git, and neither is a chart; give spec.source.git with the url of a repository",
+    "neither git nor chart": ({"path": "a"}, "spec.source", "says nowhere to get anything from; give git or chart"),
+    "nothing": ({}, "spec.source", "says nowhere to get anything from; give git or chart"),
+    "a path of a chart alone": (
+        {"chart": CHART, "path": "prod"}, "spec.source.path", "is a path in a Git repository, and there is no spec.source.git",
     ),
-    "nothing": ({}, "spec.source", "has no git, and neither is a chart; give spec.source.git with the url of a repository"),
-    "a chart without git": (
-        {"chart": CHART}, "spec.source",
-        "has no git: a chart has one beside it, where its values files are; give spec.source.git with the url of a repository",
+    "values files of a chart alone": (
+        {"chart": CHART, "helm": {"valuesFiles": ["values.yaml"]}}, "spec.source.helm.valuesFiles",
+        "are files of a Git repository, and there is no spec.source.git; give the values in spec.source.helm.values",
+    ),
+    "manifests of a chart alone": (
+        {"chart": CHART, "render": "Raw"}, "spec.source.render", "Raw and spec.source.chart exclude each other; keep one",
+    ),
+    "a chart alone that says in words how often": (
+        {"chart": {**CHART, "interval": "often"}}, "spec.source.chart.interval", "'often' isn't a duration",
+    ),
+    "how often a chart is looked at that has Git beside it": (
+        {"git": GIT, "chart": {**CHART, "interval": "5m"}}, "spec.source.chart.interval",
+        "is for a chart without Git; spec.source.git.interval says it here",
     ),
     "a chart that says nothing": ({"git": GIT, "chart": {}}, "spec.source.chart.repository", "is required"),
     "a chart without a version": (

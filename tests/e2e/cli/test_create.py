@@ -68,10 +68,18 @@ REFUSED = {
     "no such path": (["--path", "nowhere"], ExitStatus.SOURCE, "there is no nowhere at "),
     "no such branch": (["--branch", "nobody"], ExitStatus.SOURCE, 'it has no branch "nobody"'),
     "two refs": (["--branch", "a", "--tag", "b"], ExitStatus.USAGE, "exclude each other"),
+    "a chart without a version": (["--chart", "web"], ExitStatus.USAGE, "--chart needs --version"),
+    "a version without a chart": (["--version", "1.2.3"], ExitStatus.USAGE, "--version needs --chart"),
+    "a branch of a chart": (
+        ["--chart", "web", "--version", "1.2.3", "--branch", "a"], ExitStatus.USAGE, "--branch and --chart exclude each other",
+    ),
+    "a range of versions": (
+        ["--chart", "web", "--version", "^1.2"], ExitStatus.USAGE, "spec.source.chart.version: '^1.2' isn't an exact version",
+    ),
     "an interval that is none": (["--interval", "soon"], ExitStatus.USAGE, "'soon' isn't a duration"),
     "a path that leads out": (["--path", "../../etc"], ExitStatus.SOURCE, "is not within the repository"),
     "a Secret that isn't there": (["--secret", "nobody"], ExitStatus.SOURCE, "/nobody"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("flags", "status", "message"), REFUSED.values(), ids=REFUSED)

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from tests.chart_server import index, serving
+from tests.e2e.followed import Followed
 from tests.rendering_tools import packed
 
 pytestmark = pytest.mark.usefixtures("renders")
@@ -125,3 +126,78 @@ def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
     }.items():
         with pytest.raises(Exception, match=rf"chart\.{field}"):
             pinned(**{field: value})
+
+
+def test_a_chart_needs_no_git_beside_it(daemon, plugin, cluster, eventually):
+    """Made by hand with its digest, followed, corrected, held, moved, rolled back and resumed, and told of at each step."""
+    old, new = chart("1.2.3", "red"), chart("1.3.0", "blue")
+    pages = {
+        "/index.yaml": index(("1.3.0", digest(new)[7:], "web-1.3.0.tgz"), ("1.2.3", digest(old)[7:], "web-1.2.3.tgz")),
+        "/web-1.2.3.tgz": old, "/web-1.3.0.tgz": new,
+    }  # fmt: skip
+    with serving(pages) as (url, _):
+        wanted = [
+            "create",
+            "web",
+            "--url",
+            url,
+            "--chart",
+            "web",
+            "--version",
+            "1.2.3",
+            "--interval",
+            "1s",
+            "--no-grant",
+        ]
+        unpinned = plugin(*wanted)
+        assert (unpinned.status, f"write digest: {digest(old)}" in " ".join(unpinned.err.split())) == (4, True), (
+            unpinned
+        )
+        made = plugin(*wanted, "--digest", digest(old))
+        assert (made.status, "1.2.3@sha256:" in made.err) == (0, True), made
+        sync = Followed(cluster, "web")
+        sync.until_synced(f"1.2.3@{digest(old)}")
+        sync.change(source={"helm": {"values": {"size": 7}}})
+        eventually(lambda: cluster.get("ConfigMap", "web")["data"]["size"] == "7", "values of the Sync count")
+        live = cluster.get("ConfigMap", "web")
+        assert live["metadata"]["annotations"]["reconcile.dev/source"] == "web-1.2.3.tgz/templates/a.yaml"
+        cluster.edit("ConfigMap", "web", {"data": {"color": "green"}})
+        eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "red", "drift is put back")
+        short = f"1.2.3@{digest(old)[:14]}"
+        for verb, words in {
+            "status": (short, f"{url}, chart web 1.2.3"), "get": ("web 1.2.3", short), "history": ("follows chart web 1.2.3", short),
+        }.items():  # fmt: skip
+            shown = plugin(verb, "web", "-o", "wide").out
+            assert all(each in shown for each in words), (verb, shown)
+        assert "web-1.2.3.tgz/templates/a.yaml" in plugin("explain", "configmap/web").out
+        assert f"chart web 1.2.3 of {url} is there; it is ready" in " ".join(plugin("doctor").out.split())
+        assert plugin("diff", "web").status == 0
+
+        sync.change(approval="Always", source={"chart": {"version": "1.3.0", "digest": digest(new)}})
+        held = sync.until("Held", f"1.3.0@{digest(new)}")["message"]
+        assert f"revision 1.3.0@{digest(new)[:14]}, which changes 1 object, waits for approval" in held
+        shown = plugin("diff", "web")
+        assert (shown.status, "# chart web 1.2.3 → 1.3.0" in shown.out, "+++ source/ConfigMap" in shown.out) == (
+            1,
+            True,
+            True,
+        ), shown
+        assert plugin("approve", "web", "--yes").status == 0
+        eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "blue", "what was approved is applied")
+        sync.until_synced(f"1.3.0@{digest(new)}")
+
+        sync.change(approval="Never")
+        back = plugin("rollback", "web", "--yes")
+        assert (back.status, f"is pinned to {short}; to follow chart web 1.3.0 again" in back.out) == (0, True), back
+        assert cluster.get("ConfigMap", "web")["data"]["color"] == "red"
+        assert "(rolled back)" in plugin("get", "web").out
+        assert "was rolled back to chart web 1.2.3; before, it followed chart web 1.3.0" in plugin("history", "web").out
+        assert "follows chart web 1.3.0 again" in plugin("resume", "web").out
+        eventually(lambda: cluster.get("ConfigMap", "web")["data"]["color"] == "blue", "it goes on where it was")
+        for arguments, words in {
+            ("rollback", "web", "--to", "1.1.0", "--dry-run"): "the history of web has no 1.1.0",
+            ("rollback", "web", "--to", "1.2.3", "--commit", "--yes"): "there is nothing to commit to",
+            ("diff", "web", "--revision", "main"): "follows a chart and no Git repository",
+        }.items():
+            said = plugin(*arguments)
+            assert (said.status > 1, words in " ".join(said.err.split())) == (True, True), said

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.resources.source import chart_settings
-from kubectl_reconcile.engine.commands.suspend_resume import _pinned, _resumed, replacing
+from kubectl_reconcile.engine.commands.suspend_resume import (
+    _pinned,
+    _resumed,
+    followed_before,
+    is_pinned,
+    ref_of,
+    ref_text,
+    replacing,
+)
 
 leaves = st.one_of(st.booleans(), st.integers(), st.text(max_size=3), st.lists(st.integers(), max_size=2))
 settings = st.recursive(
@@ -64,3 +72,63 @@ def test_a_chart_goes_back_where_the_sync_has_it_and_forward_again(source, setti
     resumed = patched(pinned, _resumed(pinned))
     assert chart_settings(resumed) == chart_settings(live)
     assert resumed["spec"]["source"]["git"] == {"branch": "main"}
+
+
+DIGEST = "sha256:" + "ab" * 32
+ALONE = {
+    "where it belongs": {"chart": {**NEW, "digest": DIGEST, "interval": "5m"}, "helm": {"values": {"size": 1}}},
+    "where earlier versions had it": {"helm": {"chart": {**NEW, "digest": DIGEST}, "values": {"size": 1}}},
+    "with nothing beside it": {"chart": {**NEW, "digest": DIGEST}},
+}
+EARLIER = {"chart": {**OLD, "digest": DIGEST}, "values": {"size": 2}}
+REVISION = f"1.2.3@{DIGEST}"
+
+
+def alone(source):
+    return {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"source": source}}
+
+
+@pytest.mark.parametrize("source", ALONE.values(), ids=ALONE)
+def test_a_chart_without_git_goes_back_to_a_version_and_forward_again(source):
+    live = alone(source)
+    pinned = patched(live, _pinned(live, REVISION, EARLIER))
+    assert chart_settings(pinned) == EARLIER
+    assert "git" not in pinned["spec"]["source"]
+    assert is_pinned(pinned)
+    assert not is_pinned(live)
+    assert (ref_text(ref_of(pinned)), ref_text(followed_before(pinned))) == ("chart web 1.2.3", "chart web 1.3.0")
+    resumed = patched(pinned, _resumed(pinned))
+    assert resumed["spec"]["source"] == source
+    assert not is_pinned(resumed)
+
+
+def test_a_chart_that_is_pinned_twice_goes_forward_to_what_it_was_at_first():
+    live = alone(ALONE["where it belongs"])
+    once = patched(live, _pinned(live, REVISION, EARLIER))
+    oldest = {"chart": {**PIN, "version": "1.0.0", "digest": DIGEST}}
+    twice = patched(once, _pinned(once, f"1.0.0@{DIGEST}", oldest))
+    assert (is_pinned(twice), chart_settings(twice)) == (True, oldest)
+    assert patched(twice, _resumed(twice))["spec"]["source"] == live["spec"]["source"]
+
+
+def test_a_chart_can_be_pinned_where_it_is():
+    live = alone(ALONE["where it belongs"])
+    pinned = patched(live, _pinned(live, f"1.3.0@{DIGEST}", None))
+    assert (is_pinned(pinned), pinned["spec"]["source"]) == (True, live["spec"]["source"])
+    assert patched(pinned, _resumed(pinned))["spec"]["source"] == live["spec"]["source"]
+
+
+def test_a_chart_that_somebody_has_moved_since_is_no_longer_pinned():
+    live = alone(ALONE["where it belongs"])
+    pinned = patched(live, _pinned(live, REVISION, EARLIER))
+    moved = patched(pinned, {"spec": {"source": {"chart": {"version": "1.4.0"}}}})
+    assert not is_pinned(moved)
+    assert "source" not in _resumed(moved)["spec"]
+
+
+@pytest.mark.parametrize("noted", ["", "[]", "{", '{"helm": 3}', '{"to": ["x"]}', '{"helm": {"chart": 7}}'])
+def test_what_somebody_else_wrote_into_the_annotation_is_no_version(noted):
+    live = alone(ALONE["where it belongs"])
+    live["metadata"]["annotations"] = {"reconcile.dev/pinned-from": noted}
+    assert not is_pinned(live)
+    assert followed_before(live) == {}

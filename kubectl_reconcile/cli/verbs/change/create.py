@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kubectl_reconcile.engine.sync.session import Session
 
 _PROBLEMS_SHOWN = 10
+_CHECK = "check --url, and --branch and --path or --chart and --version"
 
 
 class CreateOptions(Struct, frozen=True):
@@ -48,19 +49,26 @@ Examples:
   kubectl reconcile create shop --url … --path apps/shop --secret shop-git
   kubectl reconcile create shop --url … --verify-secret keys
   kubectl reconcile create shop --url … --dry-run -o yaml > shop.yaml
+  kubectl reconcile create web --url https://charts.example.com --chart web --version 1.2.3
 """
 )
 @click.argument("name", metavar="SYNC", type=SYNC_NAME)
 @click.option(
-    "--url", required=True, metavar="URL", help="Address of the repository: https, http, ssh or user@host:path."
+    "--url",
+    required=True,
+    metavar="URL",
+    help="Address of the repository: https, http, ssh or user@host:path. With --chart, of the Helm repository.",
 )
+@click.option("--chart", metavar="NAME", help="Chart of a Helm repository to follow, instead of Git.")
+@click.option("--version", metavar="VERSION", help="Exact version of the chart.")
+@click.option("--digest", metavar="DIGEST", help="SHA-256 of the chart's archive. Without it, the error names it.")
 @click.option("--branch", metavar="NAME", help="Branch to follow.  [default: the repository's own]")
 @click.option("--tag", metavar="NAME", help="Tag to follow, instead of a branch.")
 @click.option("--commit", metavar="SHA", help="Commit to apply, all 40 digits, instead of a branch.")
 @click.option("--path", default=".", show_default=True, metavar="PATH", help="Folder or file in the repository.")
 @rendering("How the files at the path become objects.")
 @click.option(
-    "--interval", default="1m", show_default=True, metavar="DURATION", help="How often to check for new commits."
+    "--interval", default="1m", show_default=True, metavar="DURATION", help="How often to check the repository."
 )
 @click.option("--secret", metavar="NAME", help="Secret in the namespace with the repository's credentials.")
 @click.option(
@@ -106,6 +114,9 @@ def create(
     name: str,
     *,
     url: str,
+    chart: str | None,
+    version: str | None,
+    digest: str | None,
     branch: str | None,
     tag: str | None,
     commit: str | None,
@@ -144,11 +155,18 @@ def create(
         raise click.UsageError(
             "--dry-run writes nothing; to see what --grant gives: kubectl reconcile grant --repo URL --name SYNC"
         )
+    verify = _verify(verify_secret, verify_configmap, verify_mode, is_tag=bool(tag))
+    alike = {"interval": interval, "secretRef": _named(secret)}
     ref = {"branch": branch, "tag": tag, "commit": commit}
-    git = {
-        "url": url, **ref, "interval": interval, "secretRef": _named(secret),
-        "verify": _verify(verify_secret, verify_configmap, verify_mode, is_tag=bool(tag)),
+    only_git = {f"--{name}": value for name, value in ref.items()} | {
+        "--path": path != ".", "--render": render, "--verify-secret": verify_secret, "--verify-configmap": verify_configmap,
     }  # fmt: skip
+    _check_origin(chart, {"--version": version, "--digest": digest}, only_git)
+    source: dict[str, Any]
+    if chart:
+        source = {"chart": {"repository": url, "name": chart, "version": version, "digest": digest, **alike}}
+    else:
+        source = {"git": {"url": url, **ref, **alike, "verify": verify}, "path": path, "render": render}
     spec = {
         "targetNamespace": target_namespace,
         "fieldManager": field_manager,
@@ -158,9 +176,21 @@ def create(
         "serviceAccountName": service_account,
         "suspend": True if suspend else None,
     }
-    source = {"git": git, "path": path, "render": render}
     options = CreateOptions(name, source, spec, check, give, dry_run, output or "", *terminals(color))
     return run(connection, functools.partial(_created, options=options))
+
+
+def _check_origin(chart: str | None, only_chart: Mapping[str, Any], only_git: Mapping[str, Any]) -> None:
+    """Return if what is given goes together: options that are *only_chart* are for a *chart*, those that are *only_git* for none.
+
+    Raises:
+        UsageError: it doesn't.
+    """
+    for name, value in (only_git if chart else only_chart).items():
+        if value:
+            raise click.UsageError(f"{name} and --chart exclude each other" if chart else f"{name} needs --chart")
+    if chart and not only_chart["--version"]:
+        raise click.UsageError("--chart needs --version, one exact version")
 
 
 def _named(name: str | None) -> dict[str, str] | None:
@@ -236,6 +266,7 @@ async def _granted(session: Session, manifest: Manifest, options: CreateOptions)
 async def _name_url(session: Session, manifest: Manifest, options: CreateOptions) -> None:
     """Have the Secret say what it is for, and tell."""
     from kubectl_reconcile.core.annotations import URLS
+    from kubectl_reconcile.core.resources.sync import Sync
     from kubectl_reconcile.engine.commands import create as engine
     from kubectl_reconcile.source.errors import SourceError
 
@@ -246,7 +277,8 @@ async def _name_url(session: Session, manifest: Manifest, options: CreateOptions
             raise Failure(error.message, error.hint, status=ExitStatus.SOURCE) from None
         return
     if url:
-        secret = manifest["spec"]["source"]["git"]["secretRef"]["name"]
+        source = Sync.of(manifest).source
+        secret = source.secret if source else ""
         options.err.write(
             [line(f"annotated Secret {secret}: its credentials may be used for {url} ({URLS})", Tone.ASIDE)]
         )
@@ -262,9 +294,7 @@ async def _looked_at(session: Session, manifest: Manifest, options: CreateOption
         found = await engine.look(session, manifest)
     except SourceError as error:
         again = "; --no-check creates the Sync anyway"
-        raise Failure(
-            error.message, f"{error.hint or 'check --url, --branch and --path'}{again}", status=ExitStatus.SOURCE
-        ) from None
+        raise Failure(error.message, f"{error.hint or _CHECK}{again}", status=ExitStatus.SOURCE) from None
     objects = "1 object" if found.objects == 1 else f"{found.objects} objects"
     files = "1 file" if found.files == 1 else f"{found.files} files"
     held = f"renders to {objects}" if found.is_rendered else f"has {objects} in {files}"

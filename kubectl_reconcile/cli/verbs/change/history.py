@@ -255,11 +255,18 @@ async def _pinned(session: Session, *, prepared: _Prepared) -> str:
     before, name = suspend_resume.ref_text(suspend_resume.followed_before(after)), live["metadata"]["name"]
     place = f"{live['metadata']['namespace']}/{name}"
     again = f"kubectl reconcile resume {name} -n {live['metadata']['namespace']}"
-    return f"{place} is pinned to commit {prepared.state}; to follow {before} again: {again}"
+    return f"{place} is pinned to {_named(prepared.state)}; to follow {before} again: {again}"
+
+
+def _named(state: EarlierState) -> str:
+    from kubectl_reconcile.core.revisions import is_packed
+
+    return str(state) if is_packed(state.revision) else f"commit {state}"
 
 
 async def _restored(session: Session, *, prepared: _Prepared) -> str:
     from kubectl_reconcile.core.resources.source import path_of
+    from kubectl_reconcile.core.revisions import short_of
     from kubectl_reconcile.engine.commands import history as engine
     from kubectl_reconcile.engine.commands import suspend_resume
 
@@ -268,5 +275,5 @@ async def _restored(session: Session, *, prepared: _Prepared) -> str:
         await suspend_resume.resume(session.client, prepared.live)
     path = path_of(prepared.live)
     if not made:
-        return f"{path} on branch {branch} is the same as at {prepared.state.revision[:7]}; nothing to commit"
-    return f"pushed {made[:7]} to {branch}: {path} is as it was at {prepared.state.revision[:7]}"
+        return f"{path} on branch {branch} is the same as at {short_of(prepared.state.revision)}; nothing to commit"
+    return f"pushed {made[:7]} to {branch}: {path} is as it was at {short_of(prepared.state.revision)}"

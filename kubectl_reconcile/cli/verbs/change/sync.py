@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kubectl_reconcile.core.objects import Manifest
     from kubectl_reconcile.core.planning.plan import Plan
     from kubectl_reconcile.core.planning.planfile import PlanFile
+    from kubectl_reconcile.core.resources.source import SourceSpec
     from kubectl_reconcile.core.resources.status import Report
     from kubectl_reconcile.core.resources.sync import Sync
     from kubectl_reconcile.engine.sync.session import Session
@@ -531,20 +532,24 @@ def _has_modules(session: Session, plan: Plan) -> bool:
 
 def warned_of_putting_back(sync: Sync, origin: Origin) -> list[Line]:
     """Return a warning where *origin* brings to a Sync what its repository may not hold, and that isn't suspended."""
-    from kubectl_reconcile.core.redaction import without_credentials
-
     is_own = origin.is_sync and not (origin.revision or origin.local)
     if is_own or sync.source is None or sync.suspend:
         return []
-    name, followed = (
-        f"{sync.namespace}/{sync.name}",
-        f"{without_credentials(sync.source.git.url)}, path {sync.source.path}",
-    )
+    name = f"{sync.namespace}/{sync.name}"
+    followed = _place_of(sync.source)
     text = (
         f"warning: Sync {name} follows {followed}: the daemon, or the Sync's next sync, reverts what isn't there; "
         f"commit the change there, or suspend the Sync first: kubectl reconcile suspend {sync.name} -n {sync.namespace}"
     )
     return [line(text, Tone.WARNING)]
+
+
+def _place_of(source: SourceSpec) -> str:
+    from kubectl_reconcile.core.redaction import without_credentials
+
+    if source.git is None:
+        return str(source.chart)
+    return f"{without_credentials(source.git.url)}, path {source.path}"
 
 
 def _ask_before_deleting(plan: Plan, options: SyncOptions) -> float:

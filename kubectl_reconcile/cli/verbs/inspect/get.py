@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -158,36 +158,37 @@ class _Table:
 def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
     """Return what a table shows of one Sync; *wide* tells what it follows, too."""
     from kubectl_reconcile.core.objects import map_at
+    from kubectl_reconcile.core.resources.source import address_of
     from kubectl_reconcile.engine.commands import suspend_resume
     from kubectl_reconcile.views import syncs
     from kubectl_reconcile.views.ages import age_of
 
-    found, git = map_at(sync, "status"), map_at(sync, "spec", "source", "git")
+    found, url = map_at(sync, "status"), address_of(sync)
     word, tone = syncs.readiness(sync)
     kind, _, ref = suspend_resume.ref_text(suspend_resume.ref_of(sync)).partition(" ")
+    followed = syncs.chart_of(sync) or (ref if kind != "the" else "(default)")
     if suspend_resume.is_pinned(sync):
-        ref = f"{ref} (rolled back)"
+        followed = f"{followed} (rolled back)"
     age = age_of(sync["metadata"].get("creationTimestamp", ""), now).removesuffix(" ago")
     return [
         Span(sync["metadata"]["name"]),
         Span(word, tone),
-        Span("-" if not git else syncs.chart_of(sync) or (ref if kind != "the" else "(default)")),
+        Span(followed if url else "-"),
         Span(syncs.short(str(found.get("lastAppliedRevision") or "")) or "-"),
         Span(str(map_at(found, "summary").get("total", "-"))),
         Span(age or "-"),
-        *(_wide(sync, git) if wide else []),
+        *(_wide(sync, url) if wide else []),
         Span(syncs.message_of(sync)),
     ]
 
 
-def _wide(sync: Manifest, git: Mapping[str, Any]) -> list[Span]:
+def _wide(sync: Manifest, url: str) -> list[Span]:
     """Return how its members are, and what it follows."""
     from kubectl_reconcile.core.redaction import without_credentials
     from kubectl_reconcile.core.resources.source import path_of
     from kubectl_reconcile.views import syncs
 
-    url = without_credentials(str(git.get("url") or "-"))
-    return [Span(syncs.health_of(sync)), Span(url), Span(path_of(sync) if git else "-")]
+    return [Span(syncs.health_of(sync)), Span(without_credentials(url) or "-"), Span(path_of(sync) if url else "-")]
 
 
 async def _get(session: Session, *, place: _Scope, show: _Table, watch: bool) -> int:

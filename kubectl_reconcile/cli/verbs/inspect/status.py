@@ -131,15 +131,17 @@ def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
 def _source(sync: Manifest) -> str:
     from kubectl_reconcile.core.objects import map_at
     from kubectl_reconcile.core.redaction import without_credentials
-    from kubectl_reconcile.core.resources.source import path_of
+    from kubectl_reconcile.core.resources.source import address_of, path_of
     from kubectl_reconcile.views import syncs
 
-    git = map_at(sync, "spec", "source", "git")
-    if not git:
+    git, url = map_at(sync, "spec", "source", "git"), without_credentials(address_of(sync))
+    if not url:
         return "-"
-    ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
     chart = f", chart {asked}" if (asked := syncs.chart_of(sync)) else ""
-    return f"{without_credentials(str(git.get('url', '')))}{f' {ref}' if ref else ''} {path_of(sync)}{chart}"
+    if not git:
+        return f"{url}{chart}"
+    ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
+    return f"{url}{f' {ref}' if ref else ''} {path_of(sync)}{chart}"
 
 
 def _ago(then: Any, now: str) -> str:

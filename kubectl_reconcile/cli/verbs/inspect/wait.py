@@ -46,7 +46,7 @@ Examples:
     "--revision",
     default="",
     metavar="SHA",
-    help="Also wait until this commit was processed. The first digits are enough. Asks the daemon to sync.",
+    help="Also wait until this commit, or version of a chart, was processed. The first digits of a commit are enough. Asks the daemon to sync.",
 )
 @click.option(
     "--timeout", type=DURATION, default="5m", show_default=True, metavar="DURATION", help="How long to wait at most."
@@ -65,10 +65,14 @@ def wait(
     """
     from kubectl_reconcile.cli.session import run_until_interrupted
     from kubectl_reconcile.core.resources.goals import Goal
+    from kubectl_reconcile.core.revisions import is_packed
 
-    goal, wanted = Goal(for_), revision.strip().lower()
-    if wanted and (goal is Goal.DELETED or not _HASH.fullmatch(wanted)):
-        hint = "give at least four digits of a commit's hash, as git log prints it; --for deleted takes no revision"
+    goal, wanted = Goal(for_), revision.strip()
+    wanted = wanted if is_packed(wanted) else wanted.lower()
+    if wanted and (goal is Goal.DELETED or not (is_packed(wanted) or _HASH.fullmatch(wanted))):
+        hint = (
+            "give at least four digits of a commit's hash, or the version of a chart; --for deleted takes no revision"
+        )
         raise Failure(f"'{revision}' isn't a commit to wait for", hint, status=ExitStatus.USAGE)
     screens = terminals(color)
     work = functools.partial(_waited, name=sync or "", goal=goal, wanted=wanted, timeout_s=timeout, screens=screens)
@@ -147,11 +151,12 @@ def _lack(live: Manifest, goal: Goal, wanted: str) -> tuple[str, str]:
     """Return why a Sync isn't there yet: the reason in a word, and a sentence."""
     from kubectl_reconcile.core.objects import map_at
     from kubectl_reconcile.core.resources.goals import is_reached, lack_of, was_tried
+    from kubectl_reconcile.core.revisions import short_of
 
     if is_reached(live, goal) and not was_tried(live, wanted):
         tried = str(map_at(live, "status").get("lastAttemptedRevision") or "")
-        at = f"it is {goal} at {tried[:7]}" if tried else "no commit was processed"
-        return "", f"{at}, and {wanted[:7]} isn't what its ref is at"
+        at = f"it is {goal} at {short_of(tried)}" if tried else "no commit was processed"
+        return "", f"{at}, and {short_of(wanted)} isn't what its ref is at"
     return lack_of(live, goal)
 
 

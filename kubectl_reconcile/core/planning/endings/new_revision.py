@@ -18,6 +18,7 @@ from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.plan import Change, Plan
 from kubectl_reconcile.core.resources.history import settings_of
 from kubectl_reconcile.core.resources.sync import ApprovalPolicy
+from kubectl_reconcile.core.revisions import is_folder, short_of
 
 
 def with_approval(inputs: Inputs, made: Plan) -> Plan:
@@ -26,12 +27,12 @@ def with_approval(inputs: Inputs, made: Plan) -> Plan:
     if sync.approval is not ApprovalPolicy.ALWAYS or sync.source is None or not inputs.grouped or inputs.memory.applied:
         return made
     states = (made.revision, str(settings_of(sync.source.told()).get("settings", "")))
-    if made.revision.startswith("worktree-") or is_approved(sync, (), states):
+    if is_folder(made.revision) or is_approved(sync, (), states):
         return made
     held = [change for change in made.acting() if change.writes and not change.is_child]
     if not held:
         return made
-    short = made.revision[:7]
+    short = short_of(made.revision)
     objects = "1 object" if len(held) == 1 else f"{len(held)} objects"
     hold = Hold(
         NEW_REVISION, f"revision {short}, which changes {objects}, waits for approval", _refs(held), states=states

@@ -335,12 +335,10 @@ class _Gathering(Struct):
         """Have the account read the Secrets that the Sync names, the ConfigMap with the keys that it trusts, and what holds values of variables."""
         if (source := self.source.sync.source) is None:
             return
-        git, chart = source.git, source.chart
-        names = git.secret, git.webhook_secret, chart.secret if chart else ""
         here = self.rights[self.source.sync.namespace]
-        here |= {Right("", "secrets", "get", name) for name in names if name}
-        if git.verify:
-            here.add(Right("", f"{git.verify.kind.lower()}s", "get", git.verify.name))
+        here |= {Right("", "secrets", "get", name) for name in source.secrets}
+        if source.verify:
+            here.add(Right("", f"{source.verify.kind.lower()}s", "get", source.verify.name))
         for holder, name in source.substitute.holders:
             here |= {Right("", f"{holder.lower()}s", verb, name) for verb in ("get", "list", "watch")}
 
