@@ -53,7 +53,12 @@ class Directive(IntFlag):
     """Complete folders only."""
 
 
-_FILES = {"file": Directive.DEFAULT, "kubeconfig": Directive.DEFAULT, "cache_dir": Directive.FOLDERS}
+_FILES = {
+    "file": Directive.DEFAULT,
+    "settings": Directive.DEFAULT,
+    "kubeconfig": Directive.DEFAULT,
+    "cache_dir": Directive.FOLDERS,
+}
 _FILES |= dict.fromkeys(("certificate_authority", "client_certificate", "client_key"), Directive.DEFAULT)
 _PASSED_ON = ("kubeconfig", "context", "cluster", "user", "as_user", "server", "token", "namespace")
 _GET_SYNCS = ("get", "syncs.reconcile.dev", "--output=name")
@@ -85,6 +90,7 @@ _REFS = {
     ("create", "tag"): "--tags",
     ("sync", "ref"): "--heads",
     ("diff", "ref"): "--heads",
+    ("render", "ref"): "--heads",
 }
 
 

@@ -27,6 +27,7 @@ class Verb(NamedTuple):
 
 VERBS = {
     "diff": Verb("inspect.diff", "Show what the next sync would change. Writes nothing."),
+    "render": Verb("inspect.render", "Print the objects that a sync would apply. Writes nothing."),
     "sync": Verb("change.sync", "Make the cluster match the source of a Sync."),
     "status": Verb("inspect.status", "Show the status of Syncs. Writes nothing."),
     "wait": Verb("inspect.wait", "Wait until a Sync is healthy, synced or deleted. Writes nothing."),
@@ -62,7 +63,7 @@ VERBS = {
 }
 OTHER_WORDS = {
     "apply": "sync", "reconcile": "sync", "list": "get", "ls": "get", "describe": "status", "show": "status",
-    "preview": "diff", "plan": "diff", "undo": "rollback", "revert": "rollback", "pause": "suspend", "stop": "suspend",
+    "preview": "diff", "plan": "diff", "template": "render", "build": "render", "undo": "rollback", "revert": "rollback", "pause": "suspend", "stop": "suspend",
     "start": "resume", "unpause": "resume", "log": "logs", "why": "explain", "blame": "explain", "check": "doctor",
     "import": "adopt", "init": "install", "setup": "install", "remove": "delete", "rm": "delete",
     "await": "wait", "web": "ui", "dashboard": "ui", "page": "ui", "rollout": "wait", "rights": "grant", "rbac": "grant", "allow": "grant", "permissions": "grant",

@@ -25,6 +25,7 @@ _PLAIN = re.compile(
     r"|\d+(?:\.\d+)?(?:[acdf-np-wyzACDF-NP-WYZ]|\.\d+\.)[\w./-]*",
     re.ASCII,
 )
+_IDENTITY = ("apiVersion", "kind", "metadata")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
@@ -35,6 +36,16 @@ def dump(tree: Any) -> list[str]:
     if isinstance(tree, list | tuple) and tree:
         return list(_list(tree, ""))
     return [_scalar(tree)]
+
+
+def dump_object(manifest: Mapping[str, Any]) -> list[str]:
+    """Return an object as lines of YAML, its identity first, as people write it."""
+    order = [name for name in _IDENTITY if name in manifest]
+    return [
+        text
+        for name in (*order, *(name for name in manifest if name not in order))
+        for text in dump({name: manifest[name]})
+    ]
 
 
 def _mapping(tree: Mapping[str, Any], indent: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What files ask for where no cluster is configured: what is wrong with them, and each object as one to be created.
+"""What a source asks for, whatever is in the cluster: what is wrong with it, and each object as one to be created.
 
-Nothing is known of the kinds that a cluster serves, so none is a problem. Kinds that the files' own CRDs bring have their schemas; of others
-neither fields nor defaults are known. What modules make of custom resources isn't shown.
+That takes no cluster. Where there is none, nothing is known of the kinds that it serves, so none is a problem. Kinds that the source's own
+CRDs bring have their schemas; of others neither fields nor defaults are known. What modules make of custom resources isn't shown.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kubectl_reconcile.cache_folder import cache_dir
+from kubectl_reconcile.cluster.discovery import Discovery
 from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind
 from kubectl_reconcile.core.planning import planner
@@ -17,12 +19,21 @@ from kubectl_reconcile.core.planning.inputs import Inputs
 from kubectl_reconcile.core.planning.kinds import CRD, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.snapshot import Objects
+from kubectl_reconcile.core.rendering.substitution import NO_VALUES
+from kubectl_reconcile.core.resources.helm import LookupPolicy
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.api.sync_requests import now_text
-from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
+from kubectl_reconcile.engine.sync.session import release_of
+from kubectl_reconcile.engine.sync.target import Target
+from kubectl_reconcile.engine.sync.variables import declared
+from kubectl_reconcile.source.base import Source
+from kubectl_reconcile.source.charts.repository import ChartAccess, chart_of
 from kubectl_reconcile.source.folder.worktree import WorktreeSource
+from kubectl_reconcile.source.policy import SourcePolicy
+from kubectl_reconcile.source.remote import Credentials
 from kubectl_reconcile.source.running.threads import in_thread
 
 _OF_THE_CLUSTER: Final = frozenset(
@@ -59,27 +70,62 @@ async def plan(path: Path, name: str, namespace: str, *, recursive: bool = True,
     """
     sync = Sync.of({"metadata": {"name": name, "namespace": namespace}, "spec": {}})
     files = WorktreeSource(path, recursive=recursive, render=render, reaches=True)
-    desired = await in_thread(lambda: ManifestReader().read(files, sync))
+    target = Target(sync, files, grouped=bool(name))
+    return created(await in_thread(target.read), target)
+
+
+def takes_cluster(sync: Sync) -> bool:
+    """Tell whether what a Sync says of its source can't be known without a cluster: ConfigMaps, Secrets, what a chart looks up."""
+    source = sync.source
+    if source is None:
+        return False
+    return bool(source.substitute.holders or (source.chart and source.chart.secret)) or (
+        source.helm.lookup is LookupPolicy.CLUSTER
+    )
+
+
+async def plan_by(sync: Sync, files: Source) -> Plan:
+    """Return what a sync of *files* would do to an empty cluster, by what *sync* says of them, which takes no cluster.
+
+    Raises:
+        SourceError: nothing is there, or it can't be read.
+    """
+    spec = sync.source
+    reader = ManifestReader(release_of=release_of)
+    if spec and spec.chart:
+        policy = SourcePolicy.of_person()
+        access = ChartAccess(spec.chart, cache_dir() / "charts", policy.limits, Credentials(), policy.urls)
+        reader.chart = chart_of(access)
+    values = declared(spec.substitute, {}, sync.namespace) if spec else NO_VALUES
+    target = Target(sync, files, grouped=bool(sync.name), reader=reader, values=values)
+    return created(await in_thread(target.read), target)
+
+
+def created(desired: Desired, target: Target, served: Discovery | None = None) -> Plan:
+    """Return what *desired* comes to in a cluster that has none of it yet; what is *served* says which kinds are in namespaces."""
     return planner.build(
         Inputs(
-            sync=sync,
+            sync=target.sync,
             revision=desired.revision,
             desired=desired.manifests,
             live=Objects(()),
-            kinds=_kinds(desired.manifests),
+            kinds=_kinds(desired.manifests, served),
             now=now_text(),
             problems=desired.problems,
-            grouped=bool(name),
+            grouped=target.grouped,
             whole=desired.whole,
         )
     )
 
 
-def _kinds(manifests: Iterable[Located]) -> dict[GroupVersionKind, Kind]:
+def _kinds(manifests: Iterable[Located], served: Discovery | None) -> dict[GroupVersionKind, Kind]:
     """Return a kind for each that is asked for; those that CRDs of the source bring are told by these."""
     asked = {each.gvk for each in manifests}
     brought = {gvk for each in manifests if each.gvk.group_kind == CRD for gvk in kinds_of_crd(each.manifest)}
-    return {
-        gvk: Kind(gvk, f"{gvk.kind.lower()}s", gvk.group_kind not in _OF_THE_CLUSTER, UNKNOWN, custom="." in gvk.group)
-        for gvk in asked - brought
-    }
+    return {gvk: _kind(gvk, served) for gvk in asked - brought}
+
+
+def _kind(gvk: GroupVersionKind, served: Discovery | None) -> Kind:
+    known = served.find(gvk.api_version, gvk.kind) if served else None
+    namespaced = known.namespaced if known else gvk.group_kind not in _OF_THE_CLUSTER
+    return Kind(gvk, f"{gvk.kind.lower()}s", namespaced, UNKNOWN, custom="." in gvk.group)

@@ -115,9 +115,7 @@ class Session(Struct):
 
     def release_of(self, sync: Sync) -> Release:
         """Return what a chart of a Sync is rendered with on this cluster, as it is now."""
-        helm, chart = (sync.source.helm, sync.source.chart) if sync.source else (NO_HELM, None)
-        known = self.discovery
-        return Release(sync.name, sync.default_namespace, helm, known.version, known.api_versions, chart=chart)
+        return release_of(sync, self.discovery)
 
     @classmethod
     @asynccontextmanager
@@ -257,3 +255,11 @@ def _kind(resource: Resource, schema: Schema) -> Kind:
         custom=schema.is_custom,
         has_status=resource.has_status,
     )
+
+
+def release_of(sync: Sync, known: Discovery | None = None) -> Release:
+    """Return what a chart of a Sync is rendered with: on a cluster of which that much is *known*, or on none."""
+    helm, chart = (sync.source.helm, sync.source.chart) if sync.source else (NO_HELM, None)
+    if known is None:
+        return Release(sync.name, sync.default_namespace, helm, chart=chart)
+    return Release(sync.name, sync.default_namespace, helm, known.version, known.api_versions, chart=chart)

@@ -161,8 +161,8 @@ async def sync_target(session: Session, name: str, namespace: str) -> Target:
     return await target_of(session, sync, source, live)
 
 
-async def target_of(session: Session, sync: Sync, source: Source, live: Manifest) -> Target:
-    """Return the target of a Sync with *source*, and with what else it is read with.
+async def target_of(session: Session, sync: Sync, source: Source, live: Manifest | None) -> Target:
+    """Return the target of a Sync with *source*, and with what else it is read with; *live* is None where there is no such Sync yet.
 
     Raises:
         SourceError: its chart's repository can't be used.

@@ -15,7 +15,7 @@ from kubectl_reconcile.core.manifests.parse import Located, Steps, field_lines
 from kubectl_reconcile.core.manifests.revision import ReadableSource, Revision
 from kubectl_reconcile.core.objects import Manifest, decoded_text, map_at
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Value, Values
-from kubectl_reconcile.core.resources.substitute import Holder, Variable
+from kubectl_reconcile.core.resources.substitute import Holder, SubstituteSpec, Variable
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError
@@ -34,11 +34,15 @@ async def values_of(session: Session, sync: Sync) -> Values:
         return NO_VALUES
     holders = spec.holders
     found = await asyncio.gather(*(_read(session, sync, *each) for each in holders))
-    there = dict(zip(holders, found, strict=True))
+    return declared(spec, dict(zip(holders, found, strict=True)), sync.namespace)
+
+
+def declared(spec: SubstituteSpec, there: Mapping[tuple[Holder, str], Manifest | str], namespace: str) -> Values:
+    """Return the values of what *spec* declares, of which *there* are the ConfigMaps and Secrets, or why they can't be read."""
     known: dict[str, Value] = {}
     unset: dict[str, str] = {}
     for variable in spec.variables:
-        value = _value(variable, there, sync.namespace)
+        value = _value(variable, there, namespace)
         if isinstance(value, Value) and not (fault := value.fault()):
             known[variable.name] = value
         else:

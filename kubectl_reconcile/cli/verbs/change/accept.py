@@ -233,13 +233,14 @@ async def _adopt(
     """Adopt *objects* of the namespace *theirs*, or else of that to which the Sync's objects go."""
     from kubectl_reconcile.cli.session import target_of
     from kubectl_reconcile.engine.sync import reconcile, targets
+    from kubectl_reconcile.views.yamltext import dump_object
 
     out, _ = terminals(color)
     namespace = origin.namespace or session.client.namespace
     under = await _sync_of(session, origin.name, namespace)
     manifests = await _manifests(session, under, objects, theirs or under.default_namespace)
     if not (origin.local or branch):
-        texts = [text for manifest in manifests for text in ("---", *_yaml(manifest))]
+        texts = [text for manifest in manifests for text in ("---", *dump_object(manifest))]
         out.write(map(line, texts[1:]))
         return ExitStatus.OK
     if under.source is None and origin.local:
@@ -253,7 +254,7 @@ async def _adopt(
             "leave out --local and --branch to print the manifests, and add them by hand",
             status=ExitStatus.USAGE,
         )
-    files = {_file_of(under, each): "".join(f"{text}\n" for text in _yaml(each)).encode() for each in manifests}
+    files = {_file_of(under, each): "".join(f"{text}\n" for text in dump_object(each)).encode() for each in manifests}
     if there := sorted(files.keys() & revision.files.keys()):
         raise Failure(f"{there[0]} already exists", "move it, or add the object to it by hand", status=ExitStatus.USAGE)
     what = message or f"Adopt {_object_count(len(files))}"
@@ -297,13 +298,6 @@ async def _manifests(session: Session, under: Sync, objects: tuple[str, ...], na
         schema = (await session.kind(kind)).schema
         found.append(export.as_manifest(live, schema, under.default_namespace))
     return found
-
-
-def _yaml(manifest: Manifest) -> list[str]:
-    """Return a manifest in YAML, its identity first."""
-    from kubectl_reconcile.views.yamltext import dump
-
-    return [text for name, value in manifest.items() for text in dump({name: value})]
 
 
 def _file_of(under: Sync, manifest: Manifest) -> str:
