@@ -1,7 +1,7 @@
-"""A packaged chart as files: unpacked in memory, within bounds, and shown as a folder of the tree that its values files are in.
+"""An archive as files, that of a packaged chart or another: unpacked in memory, within bounds, and shown as a folder of the tree that a chart's values files are in.
 
-An archive is input like any other: what it unpacks to is counted while it is unpacked, and whatever isn't a plain file or folder below
-the chart's own name (a link, a device, a path that leads out, a name twice) refuses it as a whole. Nothing of it touches a disk.
+An archive is input like any other: what it unpacks to is counted while it is unpacked, and whatever isn't a plain file or folder (a link, a device, a path that
+leads out, a name twice or in other letters; of a chart, a path that isn't below the chart's own name) refuses it as a whole. Nothing of it touches a disk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import io
 import posixpath
 import tarfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -22,7 +22,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 
 MOST_ENTRIES: Final = 10_000
-"""How many files and folders a chart may have, its subcharts included; popular ones have a few hundred."""
+"""How many files and folders an archive may have; popular charts have a few hundred, their subcharts included."""
 
 MOST_UNPACKED_BYTES: Final = 64 * MEBIBYTE
 _LONGEST_PATH: Final = 1024
@@ -31,8 +31,8 @@ _LONGEST_PATH: Final = 1024
 class _Counted(io.RawIOBase):
     """What an archive unpacks to, up to a bound."""
 
-    def __init__(self, packed: bytes) -> None:
-        self._unpacked = gzip.GzipFile(fileobj=io.BytesIO(packed))
+    def __init__(self, unpacked: io.BufferedIOBase, what: str) -> None:
+        self._unpacked, self._what = unpacked, what
         self._left = MOST_UNPACKED_BYTES
 
     def readable(self) -> bool:
@@ -42,7 +42,7 @@ class _Counted(io.RawIOBase):
         data = self._unpacked.read(size if 0 <= size <= MEBIBYTE else MEBIBYTE)
         self._left -= len(data)
         if self._left < 0:
-            raise _refused(f"unpacks to more than {MOST_UNPACKED_BYTES // MEBIBYTE} MiB")
+            raise _refused(self._what, f"unpacks to more than {MOST_UNPACKED_BYTES // MEBIBYTE} MiB")
         return data
 
 
@@ -52,48 +52,98 @@ def unpacked(packed: bytes, name: str, limits: GitLimits) -> dict[str, bytes]:
     Raises:
         SourceError: it is no archive of that chart, or holds what no chart may hold.
     """
+    if not packed.startswith(_GZIP):
+        raise _refused(CHART, "isn't a gzipped tar archive")
     files: dict[str, bytes] = {}
-    try:
-        with tarfile.open(fileobj=_Counted(packed), mode="r|") as archive:
-            for count, entry in enumerate(archive):
-                if count >= MOST_ENTRIES:
-                    raise _refused(f"has more than {MOST_ENTRIES:,} entries")
-                path = _path(entry, name)
-                if entry.isdir():
-                    continue
-                if not entry.isreg():
-                    raise _refused(f"has {entry.name[:_SHOWN]!r}, which is a link or a device, not a file")
-                if path in files:
-                    raise _refused(f"has {path!r} twice")
-                if entry.size > limits.file_bytes:
-                    raise _refused(
-                        f"has {path!r} of more than {limits.file_bytes // MEBIBYTE} MiB", raising("file_bytes")
-                    )
-                content = archive.extractfile(entry)
-                files[path] = content.read() if content is not None else b""
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
-        raise _refused(f"isn't a gzipped tar archive: {error}") from None
+    for path, content in files_of(packed, CHART, limits).items():
+        top, _, inside = path.partition("/")
+        if top != name or not inside:
+            raise _refused(CHART, f"has {path[:_SHOWN]!r}, which isn't below {name}/")
+        files[inside] = content
     if "Chart.yaml" not in files:
-        raise _refused(f"has no {name}/Chart.yaml")
-    if clash := next((path for path in files for above in _above(path) if above in files), ""):
-        raise _refused(f"has {clash!r} below a file")
+        raise _refused(CHART, f"has no {name}/Chart.yaml")
     return files
 
 
-def _path(entry: tarfile.TarInfo, name: str) -> str:
-    """Return the path of an entry in the chart."""
+CHART: Final = "the chart's archive"
+
+
+def files_of(packed: bytes, what: str, limits: GitLimits) -> dict[str, bytes]:
+    """Return the files of a tar archive, gzipped or not, by their paths; *what* it is called in an error.
+
+    Raises:
+        SourceError: it isn't one, or holds anything but plain files and folders, each once, at most so many and so large.
+    """
+    files: dict[str, bytes] = {}
+    folders: set[str] = set()
+    is_gzipped = packed.startswith(_GZIP)
+    if packed.startswith(_ZSTD):
+        raise _refused(what, "is packed by zstd, which isn't read", "pack it by gzip")
+    raw = io.BytesIO(packed)
+    stream: io.BufferedIOBase = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
+    try:
+        with tarfile.open(fileobj=_Counted(stream, what), mode="r|") as archive:
+            for count, entry in enumerate(archive):
+                if count >= MOST_ENTRIES:
+                    raise _refused(what, f"has more than {MOST_ENTRIES:,} entries")
+                path = _path(entry, what)
+                if entry.isdir():
+                    folders.add(path)
+                    continue
+                if not entry.isreg() or entry.issparse():
+                    raise _refused(what, f"has {entry.name[:_SHOWN]!r}, which is a link or a device, not a file")
+                if path in files:
+                    raise _refused(what, f"has {path!r} twice")
+                if entry.size > limits.file_bytes:
+                    said = f"has {path!r} of more than {limits.file_bytes // MEBIBYTE} MiB"
+                    raise _refused(what, said, raising("file_bytes"))
+                content = archive.extractfile(entry)
+                files[path] = content.read() if content is not None else b""
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
+        raise _refused(what, f"isn't a {'gzipped ' if is_gzipped else ''}tar archive: {error}") from None
+    return checked(files, what, folders)
+
+
+_GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+
+
+def checked(files: dict[str, bytes], what: str, folders: Iterable[str] = ()) -> dict[str, bytes]:
+    """Return *files* by their paths, if they and the *folders* can lie beside one another on any disk.
+
+    Raises:
+        SourceError: one is below another, or the names of two differ by case alone.
+    """
+    known: dict[str, str] = {}
+    for path in (*files, *folders):
+        for each in (path, *_above(path)):
+            if known.setdefault(each.casefold(), each) != each:
+                raise _refused(what, f"has {each!r} and {known[each.casefold()]!r}, which differ by case alone")
+    if clash := next((path for path in (*files, *folders) for above in _above(path) if above in files), ""):
+        raise _refused(what, f"has {clash!r} below a file")
+    if clash := next((path for path in folders if path in files), ""):
+        raise _refused(what, f"has {clash!r} twice")
+    return files
+
+
+def _path(entry: tarfile.TarInfo, what: str) -> str:
+    """Return the path of an entry; that of the folder which all are in is empty."""
     path = entry.name.removeprefix("./").rstrip("/")
-    steps = path.split("/")
-    if (
-        len(path) > _LONGEST_PATH
-        or not path.isprintable()
-        or "\\" in path
-        or any(step in {"", ".", ".."} for step in steps)
-    ):
-        raise _refused(f"has the path {entry.name[:_SHOWN]!r}, which isn't one of a chart")
-    if steps[0] != name:
-        raise _refused(f"has {entry.name[:_SHOWN]!r}, which isn't below {name}/")
-    return "/".join(steps[1:])
+    if entry.isdir() and path in {"", "."}:
+        return ""
+    return proper_path(path, what)
+
+
+def proper_path(path: str, what: str) -> str:
+    """Return *path* if it is one within an archive or an artifact, in its plain form.
+
+    Raises:
+        SourceError: it is absolute, leads out, or isn't a path on any disk.
+    """
+    is_bad = len(path) > _LONGEST_PATH or not path.isprintable() or "\\" in path
+    if is_bad or any(step in {"", ".", ".."} for step in path.split("/")):
+        raise _refused(what, f"has the path {path[:_SHOWN]!r}, which isn't one within it")
+    return path
 
 
 def _above(path: str) -> list[str]:
@@ -104,8 +154,8 @@ def _above(path: str) -> list[str]:
 _SHOWN = 80
 
 
-def _refused(why: str, hint: str = "") -> SourceError:
-    return SourceError(SourceFault.REFUSED, f"the chart's archive {why}", hint)
+def _refused(what: str, why: str, hint: str = "") -> SourceError:
+    return SourceError(SourceFault.REFUSED, f"{what} {why}", hint)
 
 
 class Archive(Struct, frozen=True, weakref=True):

@@ -324,12 +324,22 @@ def with_entry(name, kind=tarfile.REGTYPE, size=0, link=""):
     return gzip.compress(raw.getvalue())
 
 
+def sparse_file():
+    """A chart with a file of nine megabytes, of which the archive holds nothing (GNU's sparse format 0.1)."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as made:
+        entry = tarfile.TarInfo("web/x")
+        entry.pax_headers = {"GNU.sparse.size": "9000000", "GNU.sparse.map": "0,0"}
+        made.addfile(entry)
+    return gzip.compress(raw.getvalue())
+
+
 ARCHIVES = {
-    "a path that leads out": (with_entry("web/../../etc/passwd"), "which isn't one of a chart"),
-    "a path that leads out at once": (with_entry("../web/x"), "which isn't one of a chart"),
-    "an absolute path": (with_entry("/etc/passwd"), "which isn't one of a chart"),
-    "a path of another system": (with_entry("web\\..\\x"), "which isn't one of a chart"),
-    "a path that a terminal would obey": (with_entry("web/\x1b[2J"), "which isn't one of a chart"),
+    "a path that leads out": (with_entry("web/../../etc/passwd"), "which isn't one within it"),
+    "a path that leads out at once": (with_entry("../web/x"), "which isn't one within it"),
+    "an absolute path": (with_entry("/etc/passwd"), "which isn't one within it"),
+    "a path of another system": (with_entry("web\\..\\x"), "which isn't one within it"),
+    "a path that a terminal would obey": (with_entry("web/\x1b[2J"), "which isn't one within it"),
     "another chart": (with_entry("other/x.yaml"), "which isn't below web/"),
     "a symbolic link": (
         with_entry("web/x", tarfile.SYMTYPE, link="/etc/passwd"),
@@ -340,8 +350,10 @@ ARCHIVES = {
         "which is a link or a device, not a file",
     ),
     "a device": (with_entry("web/x", tarfile.CHRTYPE), "which is a link or a device, not a file"),
-    "a file twice": (with_entry("web/Chart.yaml"), "has 'Chart.yaml' twice"),
+    "a file twice": (with_entry("web/Chart.yaml"), "has 'web/Chart.yaml' twice"),
     "a file below a file": (with_entry("web/Chart.yaml/x"), "below a file"),
+    "names that differ by case": (with_entry("web/chart.yaml"), "which differ by case alone"),
+    "a sparse file": (sparse_file(), "which is a link or a device, not a file"),
     "a large file": (with_entry("web/x", size=11 * 2**20), "of more than 10 MiB"),
     "no chart": (packed({"web/values.yaml": ""}), "has no web/Chart.yaml"),
     "no archive": (b"<html>", "isn't a gzipped tar archive"),
