@@ -18,7 +18,7 @@ ORDERED = $(if $(filter-out random,$(ORDER)),echo "ORDER=$(ORDER): the only choi
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render registry demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,7 +54,7 @@ demo: $(if $(CLUSTER),$(READY),sandbox) ## See it work: git push to running pods
 
 test: $(READY) ## Run all tests, on a real API server and a real Git server, which are built meanwhile (PROFILE=1: where the time goes; STRESS=1: beside busy processes; ORDER=random SEED=…)
 	@$(ORDERED)
-	@$(RUN) --builds="sandbox,render s3-server" --ignore=tests/operators/real
+	@$(RUN) --builds="sandbox,render,registry s3-server" --ignore=tests/operators/real
 
 test-operators prove: WORKERS := $(or $(WORKERS),4)
 
@@ -68,7 +68,10 @@ prove: sandbox images s3-server ## Run all the operators' tests, and write what 
 images: $(READY) ## Build the programs of databases, and fetch those that Maven has (minutes the first time)
 	@$(BIN)/kubectl-reconcile sandbox build --image all
 
-builds: sandbox render images ## Build all programs that tests need (minutes the first time)
+registry: $(READY) ## Build the registries that tests pull from (some minutes the first time)
+	@program=$$($(BIN)/python -m tests.registry_server) && echo "==> the registries of tests are $$program"
+
+builds: sandbox render registry images ## Build all programs that tests need (minutes the first time)
 
 screenshots: $(READY) ## Take pictures of the page on the cluster of KUBECONFIG, in build/screenshots (make demo KEEP=1 runs one; SYNC=default/shop)
 	@$(BIN)/python -m tests.web.screenshots build/screenshots $(SYNC)
@@ -126,7 +129,7 @@ render-conformance: sandbox render ## Hold what is rendered against kubectl and 
 bench-render: sandbox render ## Measure rendering beside kustomize's library and kubectl (ARGS="--cluster 3 100 1000")
 	@$(BIN)/python -m benchmarks.render $(ARGS)
 
-leaks: sandbox render s3-server ## Run the tests with garbage collected after each, and fail those that leave a socket, file or process open (TESTS=tests/cluster)
+leaks: sandbox render registry s3-server ## Run the tests with garbage collected after each, and fail those that leave a socket, file or process open (TESTS=tests/cluster)
 	@PYTHONTRACEMALLOC=15 $(BIN)/pytest -p tests.leaks -W error::ResourceWarning $(DEALT) --ignore=tests/operators/real $(TESTS)
 
 soak: sandbox ## Keep a daemon busy for MINUTES (15): edits, pushes, restarts; memory flat, every drift put back

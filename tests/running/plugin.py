@@ -25,7 +25,13 @@ from tests.running.dealing import Dealer, Dealt, units
 from tests.running.scheduler import Dealing
 from tests.running.stress import BUSY, WRITERS, Stress
 
-NEEDS = {"binaries": "sandbox", "sandbox": "sandbox", "renders": "render", "s3_python": "s3-server"}
+NEEDS = {
+    "binaries": "sandbox",
+    "sandbox": "sandbox",
+    "renders": "render",
+    "registry_program": "registry",
+    "s3_python": "s3-server",
+}
 """Fixtures that stand for a program, and the target of make that builds it."""
 PLACES = {"tests/operators/real": {"images", "s3-server"}}
 """Folders all of whose tests need programs that no fixture stands for."""

@@ -6,7 +6,8 @@ one Secret names.
 
 Rules: what can't be read in one way only isn't an address, so it covers nothing and nothing covers it. Host names have no case, paths have. A port
 that is the scheme's own may be left out. A user counts with SSH alone, where an address without one covers all.
-``host:shop`` is below the home folder there, as ``ssh://host/~/shop`` is; ``ssh://host/shop`` is not.
+``host:shop`` is below the home folder there, as ``ssh://host/~/shop`` is; ``ssh://host/shop`` is not. ``oci://host/shop`` is what a registry has
+of that name: it is ``https://host/v2/shop``.
 
 Pure: text in, verdict out.
 """
@@ -19,7 +20,7 @@ from typing import Final, Self
 from msgspec import Struct
 
 _URL: Final = re.compile(
-    r"(?P<scheme>https?|ssh)://(?:(?P<user>[^@/?#\\\s]*)@)?(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9-])?|\[[0-9a-f:.]+\])"
+    r"(?P<scheme>https?|ssh|oci)://(?:(?P<user>[^@/?#\\\s]*)@)?(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9-])?|\[[0-9a-f:.]+\])"
     r"(?::(?P<port>[0-9]{0,5}))?(?P<path>(?:/.*)?)",
     re.IGNORECASE | re.ASCII,
 )
@@ -68,8 +69,8 @@ def _found(text: str) -> re.Match[str]:
 
 
 def _scheme_of(found: re.Match[str]) -> str:
-    scheme: str = found.groupdict().get("scheme") or "ssh"
-    return scheme.lower()
+    scheme: str = (found.groupdict().get("scheme") or "ssh").lower()
+    return "https" if scheme == "oci" else scheme
 
 
 class Address(Struct, frozen=True):
@@ -97,7 +98,8 @@ class Address(Struct, frozen=True):
         user = _decoded(found["user"] or "") if place.scheme == "ssh" else ""
         if ":" in user:  # a password, which SSH can't take, and which isn't to be shown
             raise NoAddressError(text)
-        return cls(place.scheme, user, place.host, place.port, _steps(found["path"]))
+        above = ("v2",) if found["scheme"].lower() == "oci" else ()
+        return cls(place.scheme, user, place.host, place.port, above + _steps(found["path"]))
 
     def covers(self, other: Address) -> bool:
         """Return whether *other* is this place or below it."""

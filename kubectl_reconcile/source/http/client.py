@@ -72,19 +72,22 @@ class HttpClient(Struct, frozen=True):
         deadline_s: float,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
+        *,
+        head: bool = False,
     ) -> HttpAnswer:
-        """Return what is answered for *url* by *deadline_s* (monotonic), at most so many bytes: to a GET, or with a *body* to a POST. Blocks.
+        """Return what is answered for *url* by *deadline_s* (monotonic), at most so many bytes: to a GET, with a *body* to a POST, or to a HEAD. Blocks.
 
         Raises:
             HttpError: there is no answer, or it mustn't be asked for.
             SourceError: nobody waits any more (``ENDED``), or the host has no address that may be connected to (``REFUSED``).
         """
         more: Mapping[str, str] = headers or {}
+        method = "HEAD" if head else "GET" if body is None else "POST"
         for _ in range(_MOST_REDIRECTS + 1):
-            answer = self._once(url, most_bytes, deadline_s, more, body)
+            answer = self._once(method, url, most_bytes, deadline_s, more, body)
             if answer.status == 401 and self.challenged and self._is_own(url) and (found := self.challenged(answer)):
                 more = {**more, **found}
-                answer = self._once(url, most_bytes, deadline_s, more, body)
+                answer = self._once(method, url, most_bytes, deadline_s, more, body)
             if answer.status not in _MOVED or body is not None or self.redirects is Redirects.NOWHERE:
                 return answer
             url = self._moved(url, answer.headers.get("location", ""))
@@ -125,7 +128,7 @@ class HttpClient(Struct, frozen=True):
         return _origin(url) == _origin(self.stated)
 
     def _once(
-        self, url: str, most_bytes: int, deadline_s: float, headers: Mapping[str, str], body: bytes | None
+        self, method: str, url: str, most_bytes: int, deadline_s: float, headers: Mapping[str, str], body: bytes | None
     ) -> HttpAnswer:
         """Return what the server at *url* answers; one that hung up on a connection that was kept is asked once more on a new one."""
         self.check(url)
@@ -138,7 +141,7 @@ class HttpClient(Struct, frozen=True):
             with KEPT.one(whose, there) as connection, connection.used(ending(), deadline_s):
                 was_kept = connection.is_open
                 try:
-                    return connection.ask(url, sent, most_bytes, body)
+                    return connection.ask(method, url, sent, most_bytes, body)
                 except ConnectionError as error:
                     if not was_kept:
                         raise HttpError(HttpFault.BROKEN, url, str(error) or type(error).__name__) from None

@@ -109,8 +109,10 @@ class HttpConnection:
         if self._socket is not None:
             self._socket.close()
 
-    def ask(self, url: str, headers: Mapping[str, str], most_bytes: int, body: bytes | None = None) -> HttpAnswer:
-        """Return what the server answers for *url*: to a GET, or with a *body* to a POST.
+    def ask(
+        self, method: str, url: str, headers: Mapping[str, str], most_bytes: int, body: bytes | None = None
+    ) -> HttpAnswer:
+        """Return what the server answers to *method* for *url*, with a *body* or without one.
 
         Raises:
             SourceError: nobody waits any more (``ENDED``), or the host has no address that may be connected to (``REFUSED``).
@@ -122,7 +124,7 @@ class HttpConnection:
             if self._socket is None:
                 self._connect()
             talk = self._talk()
-            talk.request("GET" if body is None else "POST", self._target(url), body, self._sent(headers))
+            talk.request(method, self._target(url), body, self._sent(headers))
             with talk.getresponse() as answer:
                 said = self._read(answer, most_bytes)
                 if answer.will_close:

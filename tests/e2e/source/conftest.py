@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.render.process import RenderProcess
 from kubectl_reconcile.source.render.renderer import Renderer
 from tests.e2e.source.overlays import write
+from tests.registry_server import RunningRegistry, open_registry, password_registry, referrers_registry, token_registry
 
 
 @pytest.fixture
@@ -45,6 +47,34 @@ def renderer(rendering):
     yield renderer
     if renderer._idle is not None:
         rendering.append(renderer._idle)
+
+
+@pytest.fixture(scope="module")
+def registry(registry_program, tmp_path_factory) -> Iterator[RunningRegistry]:
+    """A registry over plain http that lets everybody in; tests have repositories of their own in it."""
+    with open_registry(registry_program, tmp_path_factory.mktemp("open")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def with_passwords(registry_program, tmp_path_factory) -> Iterator[RunningRegistry]:
+    """A registry over https that wants a password."""
+    with password_registry(registry_program, tmp_path_factory.mktemp("passwords")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def with_tokens(registry_program, tmp_path_factory) -> Iterator[RunningRegistry]:
+    """A registry over https that wants tokens of another server."""
+    with token_registry(registry_program, tmp_path_factory.mktemp("tokens")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def with_referrers(registry_program) -> Iterator[RunningRegistry]:
+    """A registry over plain http with the referrers API."""
+    with referrers_registry(registry_program) as running:
+        yield running
 
 
 @pytest.fixture

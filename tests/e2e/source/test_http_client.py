@@ -171,6 +171,32 @@ def test_a_conditional_request_is_answered_by_whether_anything_changed():
     assert (first.status, first.body, again.status, again.body) == (200, b"first", 304, b"")
 
 
+def test_headers_alone_are_asked_for_on_a_connection_that_is_kept():
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_HEAD(self):
+            asked.append((self.command, self.client_address))
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.send_header("ETag", '"v1"')
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/index"
+        answers = [HttpClient(url).ask(url, 0, soon(), head=True) for _ in range(2)]
+        server.shutdown()
+    assert [(each.status, each.headers["etag"], each.body) for each in answers] == [(200, '"v1"', b"")] * 2
+    assert asked == [("HEAD", asked[0][1])] * 2
+
+
 def test_a_header_that_comes_twice_is_a_list():
     def page(handler):
         handler.send_response(401)
