@@ -100,6 +100,7 @@ class RunningRegistry:
     """Which scopes tokens were asked for, and with which header."""
     realm: str = ""
     """Where tokens are."""
+    lists_referrers: bool = False
 
     @property
     def host(self) -> str:
@@ -195,7 +196,7 @@ def referrers_registry(program: Path) -> Iterator[RunningRegistry]:
     """A registry over plain http that lists what refers to a manifest."""
     port = _free_port()
     with _process([program, "referrers", f"127.0.0.1:{port}"], port):
-        yield RunningRegistry(f"http://127.0.0.1:{port}")
+        yield RunningRegistry(f"http://127.0.0.1:{port}", lists_referrers=True)
 
 
 def _tls(folder: Path) -> tuple[str, dict]:

@@ -170,6 +170,21 @@ class Registry:
         except ManifestError as error:
             raise self.unusable(digest, error) from None
 
+    def tagged(self, tag: str) -> OciManifest | None:
+        """Return the manifest that *tag* has now, by another question; None where there is no such tag. For tags that nobody follows."""
+        answer = self._get(f"{self.repository.base}/manifests/{tag}", manifests.MOST_BYTES)
+        return None if answer.status == 404 else self._taken(self._good(answer), "")
+
+    def referrers(self, digest: str) -> tuple[Descriptor, ...] | None:
+        """Return what refers to the manifest with that *digest*, at most a page of it; None where the registry has no list of that."""
+        answer = self._get(f"{self.repository.base}/referrers/{digest}", manifests.MOST_BYTES)
+        if answer.status in {400, 404, 405}:
+            return None
+        try:
+            return manifest_of(self._good(answer).body, digest_of(answer.body), manifests.OCI_INDEX).manifests
+        except ManifestError as error:
+            raise self.unusable(digest, error) from None
+
     def blob(self, descriptor: Descriptor) -> bytes:
         """Return the bytes that a manifest describes so."""
         if descriptor.size > MOST_BLOB_BYTES:

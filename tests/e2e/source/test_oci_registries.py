@@ -17,7 +17,6 @@ from kubectl_reconcile.core.resources.oci.manifest import CHART_CONFIG, CHART_LA
 from kubectl_reconcile.core.resources.oci.reference import OciRepository
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.oci.access import OciAccess
 from kubectl_reconcile.source.oci.artifact import artifact, chart
 from kubectl_reconcile.source.oci.kept import KEPT, KeptByDigest
@@ -27,25 +26,12 @@ from kubectl_reconcile.source.running.ending import ENDING, Ending
 from kubectl_reconcile.source.running.places import TENANT
 from tests.certificates import self_signed
 from tests.chart_server import serving
-from tests.registry_server import BASIC, FLUX_CONFIG, FLUX_LAYER, PASSWORD, TAR_GZIP, USER, Layer, digest_of
+from tests.e2e.source.pulling import FILES, LIMITS, READ, at, flux, nobody
+from tests.registry_server import BASIC, FLUX_LAYER, PASSWORD, TAR_GZIP, USER, Layer, digest_of
 from tests.rendering_tools import packed, silence
 
-LIMITS = GitLimits()
 NEVER, NOW = float("-inf"), float("inf")
-FILES = {"apps/a.yaml": "apiVersion: v1\n", "b.yaml": "kind: ConfigMap\n"}
-READ = {path: text.encode() for path, text in FILES.items()}
 IMAGE_CONFIG = "application/vnd.oci.image.config.v1+json"
-
-
-def at(running, name, *, username=USER, password=PASSWORD, named=(), may=None, seconds=60.0):
-    """The repository *name* of a registry, as whoever has these credentials sees it."""
-    mine = Credentials(username=username, password=password, ca_bundle=running.ca)
-    named = CredentialScope.of(*named)
-    return Registry(OciAccess(running.repository(name), LIMITS, mine, named, may, most_seconds=seconds))
-
-
-def nobody(running, name, **more):
-    return at(running, name, username="", password="", **more)
 
 
 def refused(action, fault) -> str:
@@ -54,11 +40,6 @@ def refused(action, fault) -> str:
     assert caught.value.fault is fault, caught.value
     assert PASSWORD not in str(caught.value)
     return str(caught.value)
-
-
-def flux(running, name, tag="v1", files=FILES, **annotations):
-    made = {f"org.opencontainers.image.{key}": value for key, value in annotations.items()}
-    return running.push(name, tag, Layer(packed(files), FLUX_LAYER), config=Layer(b"{}", FLUX_CONFIG), annotations=made)
 
 
 # --- artifacts, as they are pushed -------------------------------------------------------------------------------

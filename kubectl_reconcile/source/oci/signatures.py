@@ -1,0 +1,130 @@
+"""Whether an artifact is signed by trusted keys, whichever way its registry keeps signatures: at a tag, in its list of referrers, or in an index at another tag.
+
+A verdict is on a digest, and what is pulled then is pulled by that digest alone, so nothing can be exchanged in between. Good verdicts are remembered for those who ask in the
+same way with the same keys; a bad one is looked at again. Of very many signatures some are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from kubectl_reconcile.core.resources.oci.manifest import Descriptor, OciManifest
+from kubectl_reconcile.core.resources.oci.public_keys import PublicKeys
+from kubectl_reconcile.core.resources.oci.signed import (
+    MOST_BYTES,
+    MOST_SIGNATURES,
+    Meant,
+    bundles_in,
+    judge_bundle,
+    judge_payload,
+    payloads_in,
+    referrers_tag,
+    signature_tag,
+    too_many,
+    worst_of,
+)
+from kubectl_reconcile.core.resources.signatures import SignatureFault, SignatureVerdict
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.oci.kept import KEPT
+from kubectl_reconcile.source.oci.registry import Registry
+
+_SIZE = 1_000
+
+
+class _Good(Struct, frozen=True, weakref=True):
+    verdict: SignatureVerdict
+
+
+def verdict_on(registry: Registry, digest: str, keys: PublicKeys) -> SignatureVerdict:
+    """Return whether the manifest with that *digest* is signed by one of the *keys*. Blocks.
+
+    Raises:
+        SourceError: the registry can't be asked, or nobody waits any more.
+    """
+    key = (registry.access, digest, f"signed {keys.digest}")
+    if (known := KEPT.find(key, _Good)) is not None:
+        return known.verdict
+    bad: list[SignatureVerdict] = []
+    for verdict in _verdicts(registry, Meant(registry.repository, digest), keys):
+        if verdict.signature is not None:
+            KEPT.keep(key, _Good(verdict), _SIZE)
+            return verdict
+        bad.append(verdict)
+    return worst_of(bad)
+
+
+def _verdicts(registry: Registry, meant: Meant, keys: PublicKeys) -> Iterator[SignatureVerdict]:
+    old = _unless_unusable(registry, signature_tag(meant.digest))
+    if isinstance(old, SignatureVerdict):
+        yield old
+    elif old is not None:
+        layers = payloads_in(old)
+        for layer in layers[:MOST_SIGNATURES]:
+            yield _judged(registry, layer, partial(judge_payload, layer, meant=meant, keys=keys))
+        if len(layers) > MOST_SIGNATURES:
+            yield too_many()
+    listed = _referrers(registry, meant)
+    if isinstance(listed, SignatureVerdict):
+        yield listed
+        return
+    for entry in listed[:MOST_SIGNATURES]:
+        for layer in _bundles(registry, entry, meant):
+            yield _judged(registry, layer, partial(judge_bundle, meant=meant, keys=keys))
+    if len(listed) > MOST_SIGNATURES:
+        yield too_many()
+
+
+def _referrers(registry: Registry, meant: Meant) -> tuple[Descriptor, ...] | SignatureVerdict:
+    try:
+        listed = registry.referrers(meant.digest)
+    except SourceError as error:
+        return _unusable(error)
+    if listed is not None:
+        return listed
+    index = _unless_unusable(registry, referrers_tag(meant.digest))
+    return index if isinstance(index, SignatureVerdict) else index.manifests if index is not None else ()
+
+
+def _bundles(registry: Registry, entry: Descriptor, meant: Meant) -> tuple[Descriptor, ...]:
+    try:
+        return bundles_in(registry.manifest(entry.digest), meant)[:MOST_SIGNATURES]
+    except SourceError as error:
+        if error.fault not in _NOT_THERE:
+            raise
+        return ()
+
+
+def _unless_unusable(registry: Registry, tag: str) -> OciManifest | SignatureVerdict | None:
+    try:
+        return registry.tagged(tag)
+    except SourceError as error:
+        return _unusable(error)
+
+
+def _unusable(error: SourceError) -> SignatureVerdict:
+    """Return the verdict on what is there and can't be used; anything else that is wrong is raised."""
+    if error.fault is not SourceFault.REFUSED:
+        raise error
+    return SignatureVerdict(fault=SignatureFault.UNSUPPORTED, detail=error.message)
+
+
+def _judged(registry: Registry, layer: Descriptor, judge: Callable[[bytes], SignatureVerdict]) -> SignatureVerdict:
+    """Return the verdict on a signature, which may not be there: anybody who may push can list one."""
+    if layer.size > MOST_BYTES:
+        return SignatureVerdict(fault=SignatureFault.UNSUPPORTED, detail=f"it has more than {MOST_BYTES // 1024} KiB")
+    try:
+        return judge(registry.blob(layer))
+    except SourceError as error:
+        if error.fault not in _NOT_THERE:
+            raise
+        return SignatureVerdict(fault=SignatureFault.UNSUPPORTED, detail=error.message)
+
+
+_NOT_THERE: Final = frozenset(
+    {SourceFault.REFUSED, SourceFault.NO_SUCH_REF, SourceFault.NO_SUCH_PATH, SourceFault.UNTRUSTED}
+)
+"""What is wrong with one signature doesn't concern others."""
