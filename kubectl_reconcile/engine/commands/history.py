@@ -250,5 +250,5 @@ def _message(sync: Sync, followed: str, sha: str) -> str:
 def _followed(live: Manifest) -> tuple[Sync, SourceSpec]:
     sync = Sync.of(live)
     if sync.source is None:
-        raise SyncSpecError("spec.source", f"Sync {sync.namespace}/{sync.name} follows nothing")
+        raise SyncSpecError("spec.source", f"Sync {sync.namespace}/{sync.name} follows no repository")
     return sync, sync.source
