@@ -14,6 +14,7 @@ from kubectl_reconcile.source.render.process import RenderProcess
 from kubectl_reconcile.source.render.renderer import Renderer
 from tests.e2e.source.overlays import write
 from tests.registry_server import RunningRegistry, open_registry, password_registry, referrers_registry, token_registry
+from tests.rendering_tools import built_helm
 
 
 @pytest.fixture
@@ -47,6 +48,12 @@ def renderer(rendering):
     yield renderer
     if renderer._idle is not None:
         rendering.append(renderer._idle)
+
+
+@pytest.fixture(scope="session")
+def helm(home):
+    """Helm's own program, where somebody has built it: that takes minutes."""
+    return built_helm() or pytest.skip("helm isn't built: python -m tests.rendering_tools builds it")
 
 
 @pytest.fixture(scope="module")

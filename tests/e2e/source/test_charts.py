@@ -21,7 +21,7 @@ from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.renderer import Renderer
 from tests.e2e.source.overlays import SECRET, write
-from tests.rendering_tools import built_helm, documents_of, helm_template, our_documents, packed, silence
+from tests.rendering_tools import documents_of, helm_template, our_documents, packed, silence
 
 
 def chart(name, **more):
@@ -184,12 +184,6 @@ RENDERED = {
 def test_a_chart_renders_to_what_helm_makes_of_it(render, files, expected):
     release = Release("web", "shop", kube_version="v1.33.4", api_versions=("apps/v1", "apps/v1/Deployment"))
     assert data(render(files, release)) == expected
-
-
-@pytest.fixture(scope="session")
-def helm(home):
-    """Helm's own program, where somebody has built it: that takes minutes."""
-    return built_helm() or pytest.skip("helm isn't built: python -m tests.rendering_tools builds it")
 
 
 @pytest.mark.parametrize(("files", "expected"), RENDERED.values(), ids=RENDERED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import tarfile
 import threading
@@ -14,7 +15,7 @@ import pytest
 
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
 from kubectl_reconcile.core.resources.oci.manifest import CHART_CONFIG, CHART_LAYER, OCI_MANIFEST, Kind
-from kubectl_reconcile.core.resources.oci.reference import OciRepository
+from kubectl_reconcile.core.resources.oci.reference import OciRepository, tag_of
 from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.oci.access import OciAccess
@@ -140,6 +141,22 @@ def test_a_chart_is_pulled_by_its_manifests_digest(registry):
     assert "isn't below other/" in refused(lambda: chart(mine, digest, "other"), SourceFault.REFUSED)
     other = flux(registry, "charts/web", "v1")
     assert "isn't a chart" in refused(lambda: chart(mine, other, "web"), SourceFault.REFUSED)
+
+
+def test_what_helm_pushes_is_the_chart_that_it_packed(helm, with_passwords, tmp_path):
+    """Helm's own program pushes, as whoever publishes charts does."""
+    for path, text in CHART.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / "ca.crt").write_text(with_passwords.ca)
+    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    login = ["--ca-file", "ca.crt", "--username", USER, "--password", PASSWORD]
+    for command in (["package", "web"], ["push", "web-1.2.3+b.5.tgz", f"oci://{with_passwords.host}/charts", *login]):
+        subprocess.run([helm, *command], cwd=tmp_path, env=environ, check=True, capture_output=True, timeout=120)
+    mine = at(with_passwords, str(OciRepository(with_passwords.host, "charts").below("web").name))
+    digest = mine.resolve(tag_of("1.2.3+b.5"), NOW)
+    assert mine.manifest(digest).kind is Kind.CHART
+    assert chart(mine, digest, "web").files["values.yaml"] == CHART["web/values.yaml"].encode()
 
 
 # --- as whom ---------------------------------------------------------------------------------------------------------
