@@ -13,6 +13,7 @@ _FOLDER: Final = "worktree"
 _DIGITS: Final = 7
 """How many digits of a hash people quote."""
 _LONGEST: Final = 64
+_DIGEST: Final = "sha256:"
 
 
 def is_folder(revision: str) -> bool:
@@ -22,16 +23,27 @@ def is_folder(revision: str) -> bool:
 
 def is_packed(revision: str) -> bool:
     """Tell whether a revision is something packed, which has a version or a digest, and neither a commit nor a folder."""
-    return "@sha256:" in revision or bool(_VERSION.match(revision))
+    return _DIGEST in revision or bool(_VERSION.match(revision))
+
+
+def digest_in(revision: str) -> str:
+    """Return the digest that a revision ends in; empty where it has none."""
+    _, found, digits = revision.rpartition(_DIGEST)
+    return f"{found}{digits}" if found else ""
+
+
+def tag_in(revision: str) -> str:
+    """Return the tag, or the version, that a revision with a digest begins with; empty where it has none."""
+    return revision.rpartition(_DIGEST)[0].removesuffix("@")
 
 
 def short_of(revision: str) -> str:
     """Return a revision as people quote it: ``worktree``, the first seven digits of a commit, or ``1.2.3@sha256:3f9c2e1``."""
     if is_folder(revision):
         return _FOLDER
-    name, at, digest = revision.rpartition("@sha256:")
-    if at:
-        return f"{name[:_LONGEST]}{at}{digest[:_DIGITS]}"
+    if digest := digest_in(revision):
+        tag = tag_in(revision)[:_LONGEST]
+        return f"{tag}{'@' if tag else ''}{digest[: len(_DIGEST) + _DIGITS]}"
     return revision[:_LONGEST] if _VERSION.match(revision) else revision[:_DIGITS]
 
 

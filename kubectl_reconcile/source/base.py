@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from kubectl_reconcile.core.manifests.revision import Commit, History, ReadableSource, Revision
 from kubectl_reconcile.core.manifests.tree import TreeEntry
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification
+from kubectl_reconcile.source.charts.archive import Archive
 
 if TYPE_CHECKING:
     from kubectl_reconcile.source.folder.watch import Consulted, Watch
@@ -152,6 +154,21 @@ class Verified(Protocol):
 
         Raises:
             UnverifiedError: it isn't verified.
+        """
+
+
+class Chart(Protocol):
+    """A chart that is rendered with the files of a source beside it, wherever it comes from: the one version that *pin* says."""
+
+    @property
+    def pin(self) -> ChartSpec:
+        """Which one it is."""
+
+    def files(self) -> Archive:
+        """Return its files, fetching it where it isn't here. Blocks.
+
+        Raises:
+            SourceError: it can't be read, or isn't the one that is asked for; or nobody waits any more.
         """
 
 

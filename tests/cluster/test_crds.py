@@ -38,6 +38,7 @@ def source(git=None, **more):
     return {"source": {"git": {"url": "https://git.example.com/team/shop.git", **(git or {})}, **more}}
 
 
+OCI = {"url": "oci://registry.example.com/team/shop"}
 CHART = {"repository": "https://charts.example.com/stable", "name": "web", "version": "1.2.3"}
 
 
@@ -63,6 +64,11 @@ GOOD_SYNCS = {
     "a chart": source(chart=CHART),
     "a chart that says how it is rendered": source(chart=CHART, render="Helm", helm={"values": {"size": 1}}),
     "a chart in its former place": source(helm={"chart": CHART}),
+    "a chart of a registry": {"source": {"chart": {**CHART, "repository": "oci://registry.example.com:5000/charts"}}},
+    "an artifact": {"source": {"oci": {**OCI, "tag": "1.4", "interval": "5m"}, "path": "prod"}},
+    "an artifact by its digest": {
+        "source": {"oci": {**OCI, "digest": f"sha256:{'ab' * 32}"}, "helm": {"valuesFiles": ["a"]}}
+    },
     "a chart alone": {"source": {"chart": CHART}},
     "a chart alone, with values": {"source": {"chart": {**CHART, "interval": "1h"}, "helm": {"values": {"size": 1}}}},
     "a chart alone in its former place": {"source": {"helm": {"chart": CHART}}},
@@ -99,7 +105,7 @@ CREDENTIALS = "must not contain credentials; put them into a Secret and name it 
 BAD_SYNCS = {
     "branch and tag": (git(branch="main", tag="v1"), "branch, tag and commit exclude each other"),
     "all three": (git(branch="main", tag="v1", commit="ab" * 20), "branch, tag and commit exclude each other"),
-    "a source of no kind": ({"source": {}}, "says nowhere to get anything from; give git or chart"),
+    "a source of no kind": ({"source": {}}, "says nowhere to get anything from; give git, oci or chart"),
     "no URL": ({"source": {"git": {}}}, "spec.source.git.url: Required value"),
     "an empty URL": (git(""), NO_URL),
     "a local folder": (git("/srv/git/shop"), NO_URL),
@@ -152,10 +158,21 @@ BAD_SYNCS = {
         source(chart={**CHART, "repository": "charts"}),
         "must be an address such as https://charts",
     ),
-    "a chart of an OCI registry": (
-        source(chart={**CHART, "repository": "oci://a.b/c"}),
+    "a chart of a registry with a tag": (
+        source(chart={**CHART, "repository": "oci://a.b/c:1"}),
         "must be an address such as https://charts",
     ),
+    "an artifact beside Git": (source(oci=OCI), "oci excludes git and chart; keep one"),
+    "an artifact beside a chart": ({"source": {"oci": OCI, "chart": CHART}}, "oci excludes git and chart; keep one"),
+    "an artifact with its tag": (
+        {"source": {"oci": {"url": "oci://registry.example.com/shop:1"}}},
+        "without a tag or a digest",
+    ),
+    "an artifact of an image's name": (
+        {"source": {"oci": {"url": "registry.example.com/shop"}}},
+        "must be a repository's address",
+    ),
+    "a tag that is none": ({"source": {"oci": {**OCI, "tag": "a/b"}}}, "must be a tag"),
     "an absolute path": (source(path="/etc"), "must be relative to the repository's root"),
     "an empty path": (source(path=""), "must be relative to the repository's root"),
     "a path out": (source(path="../secrets"), 'must not leave the repository through ".."'),

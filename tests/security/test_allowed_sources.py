@@ -36,7 +36,9 @@ def policy(cluster, git_server, eventually):
     name = f"allowed-{secrets.token_hex(4)}"
     prefixes, rules, binding = yaml_text.documents(POLICY.read_text())
     prefixes["metadata"] = {"name": name, "namespace": cluster.namespace}
-    prefixes["data"]["urlPrefixes"] = "https://git.example.com/team\n  git@git.example.com:shop  \n"
+    prefixes["data"]["urlPrefixes"] = (
+        "https://git.example.com/team\n  git@git.example.com:shop  \noci://registry.example.com/team\n"
+    )
     rules["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
     binding["spec"]["paramRef"] |= {"name": name, "namespace": cluster.namespace}
     here = {"matchLabels": {"kubernetes.io/metadata.name": cluster.namespace}}
@@ -52,7 +54,8 @@ def policy(cluster, git_server, eventually):
 def refusal(cluster, url, charts="", *, former=False) -> str:
     """What the API server says to a Sync of that URL, of none if it is empty, with a chart of that Helm repository, in its *former* place; nothing if it takes it."""
     metadata = {"name": f"s-{secrets.token_hex(4)}", "namespace": cluster.namespace}
-    spec = {"source": {"git": {"url": url}} if url else {}, "suspend": True}
+    place = "oci" if url.startswith("oci:") else "git"
+    spec = {"source": {place: {"url": url}} if url else {}, "suspend": True}
     if charts:
         chart = {"chart": {"repository": charts, "name": "web", "version": "1.2.3"}}
         spec["source"] |= {"helm": chart} if former else chart
@@ -83,6 +86,7 @@ def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_i
         "https://git.example.com/team",
         "https://git.example.com/team/shop.git",
         "git@git.example.com:shop/a.git",
+        "oci://registry.example.com/team/shop",
     ):
         assert not refusal(cluster, url)
     own = "https://git.example.com/team/shop.git"
@@ -93,6 +97,7 @@ def test_the_api_server_takes_what_is_allowed_and_refuses_what_only_looks_like_i
         assert "chart.repository can be read in more than one way" in charts("https://git.example.com/team/../x")
     assert not refusal(cluster, "", "https://git.example.com/team/charts")
     assert "chart.repository may not be followed" in refusal(cluster, "", "https://charts.example.com/stable")
+    assert "only those below" in refusal(cluster, "oci://registry.example.com/teams")
     for what, url in EVIL.items():
         said = refusal(cluster, url)
         told = (

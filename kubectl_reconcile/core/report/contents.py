@@ -31,7 +31,7 @@ from kubectl_reconcile.core.objects import (
     text_at,
 )
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
-from kubectl_reconcile.core.resources.source import address_of, has_git, path_of
+from kubectl_reconcile.core.resources.source import address_of, has_git, has_oci, path_of
 from kubectl_reconcile.core.scan.findings import PODS
 from kubectl_reconcile.core.scan.namespace import SCANNED
 
@@ -183,7 +183,7 @@ def _sync(sync: Manifest) -> dict[str, Any]:
     line = {
         "sync": sync["metadata"]["name"],
         "url": _cut(address_of(sync)),
-        "path": _cut(path_of(sync)) if has_git(sync) else "",
+        "path": _cut(path_of(sync)) if has_git(sync) or has_oci(sync) else "",
         "revision": text_at(sync, "status", "lastAppliedRevision"),
         "ready": str(ready.get("status") or "Unknown"),
         "message": _cut(ready.get("message")),

@@ -1,4 +1,4 @@
-"""One version of a chart in a Helm repository, as users write it.
+"""One version of a chart in a Helm repository or an OCI registry, as users write it.
 
 Pure: a typed view on wire JSON.
 """
@@ -12,16 +12,17 @@ from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.oci.reference import SCHEME, NoReferenceError, OciRepository, tag_of
 
 _LONGEST: Final = 1024
-_REPOSITORY: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
+_REPOSITORY: Final = re.compile(r"oci://.+|https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9._]{0,251}[a-z0-9])?")
 _EXACT: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class ChartSpec(Struct, frozen=True):
-    """One version of a chart in a Helm *repository*, a URL, and the *digest* of its archive.
+    """One version of a chart in a Helm *repository*, a URL, and the *digest* of its archive. In a registry, that is the digest of its manifest.
 
     Without a digest nothing is rendered, but the digest can be told. *secret* names the Secret with credentials.
     """
@@ -31,6 +32,11 @@ class ChartSpec(Struct, frozen=True):
     version: str
     digest: str = ""
     secret: str = ""
+
+    @property
+    def registry(self) -> OciRepository | None:
+        """Where in a registry it is; None where it is in a Helm repository."""
+        return OciRepository.of(self.repository).below(self.name) if self.repository.startswith(SCHEME) else None
 
     @property
     def revision(self) -> str:
@@ -52,10 +58,12 @@ class ChartSpec(Struct, frozen=True):
         Raises:
             SyncSpecError: a field is malformed; it names the field.
         """
-        what = "isn't the URL of a Helm repository, such as https://charts.example.com"
+        what = "isn't the URL of a Helm repository, such as https://charts.example.com or oci://registry.example.com/charts"
         url = _text(fields, above, "repository", _REPOSITORY, what).rstrip("/")
         name = _text(fields, above, "name", _NAME, "isn't a name of a chart: lower-case letters, digits, - and .")
         version = _text(fields, above, "version", _EXACT, "isn't an exact version, such as 1.2.3")
+        if url.startswith(SCHEME):
+            _check_registry(url, name, version, above)
         digest = fields.get("digest") or ""
         if digest and (not isinstance(digest, str) or not _DIGEST.fullmatch(digest)):
             message = "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz"
@@ -69,6 +77,22 @@ class ChartSpec(Struct, frozen=True):
             "secretRef": {"name": self.secret} if self.secret else None,
         }  # fmt: skip
         return {name: value for name, value in found.items() if value}
+
+
+def _check_registry(url: str, name: str, version: str, above: str) -> None:
+    """Return if a registry can have such a chart.
+
+    Raises:
+        SyncSpecError: it can't.
+    """
+    try:
+        OciRepository.of(url).below(name)
+    except NoReferenceError as error:
+        raise SyncSpecError(f"{above}.repository", str(error)) from None
+    try:
+        tag_of(version)
+    except NoReferenceError as error:
+        raise SyncSpecError(f"{above}.version", str(error)) from None
 
 
 def revision_of(version: str, digest: str) -> str:

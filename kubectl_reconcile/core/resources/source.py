@@ -1,6 +1,6 @@
 """``spec.source``: where desired state comes from, and beside that what is made of it.
 
-*Where* is a Git repository, a chart of a Helm repository, or both: then the chart's values files are in Git. *What* is the path, the way in which files become objects,
+*Where* is a Git repository, an artifact of a registry, or a chart; beside a chart may be Git, where its values files are then. *What* is the path, the way in which files become objects,
 and what they are rendered with. Who only needs to know whether a Sync follows something, who is asked and how often, or how it is rendered, asks this; what is only Git's is
 in ``git``.
 
@@ -19,6 +19,7 @@ from kubectl_reconcile.core.objects import Manifest, Problem, Severity, map_at
 from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields, duration_s, one_of
 from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
+from kubectl_reconcile.core.resources.oci.spec import OciSpec
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 
@@ -71,7 +72,7 @@ class GitSpec(Struct, frozen=True):
 
 
 class SourceSpec(Struct, frozen=True):
-    """``spec.source``: *git* and *chart* are where it comes from, one of them or both, and the rest is what is made of it.
+    """``spec.source``: *git*, *oci* and *chart* are where it comes from, one of them, or *git* and *chart*; the rest is what is made of it.
 
     A *chart* of a Helm repository stands in the folder at *path* as if its archive were a folder there; paths of values files are from that folder then.
     """
@@ -83,6 +84,7 @@ class SourceSpec(Struct, frozen=True):
     render: Render = Render.AUTO
     helm: HelmSpec = NO_HELM
     substitute: SubstituteSpec = NO_SUBSTITUTION
+    oci: OciSpec | None = None
 
     @classmethod
     def of(cls, fields: Manifest) -> Self:
@@ -92,9 +94,13 @@ class SourceSpec(Struct, frozen=True):
             SyncSpecError: a field is malformed; it names the field.
         """
         check_fields(fields, _FIELDS, "spec.source")
-        git, chart = fields.get("git"), _chart(fields)
-        if git is None and chart is None:
-            raise SyncSpecError("spec.source", "says nowhere to get anything from; give git or chart")
+        git, oci, chart = fields.get("git"), fields.get("oci"), _chart(fields)
+        if git is None and oci is None and chart is None:
+            raise SyncSpecError("spec.source", "says nowhere to get anything from; give git, oci or chart")
+        if oci is not None and (git is not None or chart is not None):
+            raise SyncSpecError(
+                "spec.source.oci", f"and {'git' if git is not None else 'chart'} exclude each other; keep one"
+            )
         found = cls(
             git=None if git is None else GitSpec.of(git),
             chart=chart,
@@ -103,20 +109,21 @@ class SourceSpec(Struct, frozen=True):
             render=_render(fields, chart),
             helm=_helm(fields.get("helm") or {}),
             substitute=_substitute(fields),
+            oci=None if oci is None else OciSpec.of(oci),
         )
-        if git is None:
+        if git is None and oci is None:
             _check_alone(found)
         return found
 
     @property
     def address(self) -> str:
-        """The URL of who is asked what there is to apply: the Git repository, or that of a chart alone."""
-        return self.git.url if self.git else self.chart.repository if self.chart else ""
+        """The URL of who is asked what there is to apply: the Git repository, that of an artifact, or that of a chart alone."""
+        return self.git.url if self.git else self.oci.url if self.oci else self.chart.repository if self.chart else ""
 
     @property
     def secret(self) -> str:
         """The name of the Secret with credentials for that address; empty where there is none."""
-        return self.git.secret if self.git else self.chart.secret if self.chart else ""
+        return (self.git or self.oci or self.chart or _NOBODY).secret
 
     @property
     def verify(self) -> VerifySpec | None:
@@ -127,7 +134,8 @@ class SourceSpec(Struct, frozen=True):
     def secrets(self) -> frozenset[str]:
         """The names of all Secrets that say how repositories are reached, or by whom."""
         git = (self.git.secret, self.git.webhook_secret) if self.git else ()
-        return frozenset(name for name in (*git, self.chart.secret if self.chart else "") if name)
+        others = (each.secret for each in (self.oci, self.chart) if each is not None)
+        return frozenset(name for name in (*git, *others) if name)
 
     def told(self) -> dict[str, Any]:
         """Return what it says of charts, in wire form and without what is as it would be anyway: no revision tells that."""
@@ -135,7 +143,8 @@ class SourceSpec(Struct, frozen=True):
         return {**chart, **self.helm.told()}
 
 
-_FIELDS: Final = ("git", "chart", "path", "render", "helm", "substitute")
+_NOBODY: Final = OciSpec("")
+_FIELDS: Final = ("git", "oci", "chart", "path", "render", "helm", "substitute")
 
 
 def former_fields(source: Manifest) -> tuple[Problem, ...]:
@@ -165,10 +174,16 @@ def has_git(sync: Manifest) -> bool:
     return bool(map_at(sync, "spec", "source", "git"))
 
 
+def has_oci(sync: Manifest) -> bool:
+    """Tell whether the manifest of a Sync names an artifact of a registry."""
+    return bool(map_at(sync, "spec", "source", "oci"))
+
+
 def address_of(sync: Manifest) -> str:
     """Return the URL that the manifest of a Sync names, as ``SourceSpec.address`` has it; empty where it names none."""
     repository = map_at(chart_settings(sync), "chart").get("repository")
-    return str(map_at(sync, "spec", "source", "git").get("url") or repository or "")
+    urls = (map_at(sync, "spec", "source", place).get("url") for place in ("git", "oci"))
+    return str(next(filter(None, urls), repository) or "")
 
 
 def chart_settings(sync: Manifest) -> dict[str, Any]:
@@ -193,7 +208,9 @@ def _chart(fields: Manifest) -> ChartSpec | None:
 
 def _interval_s(fields: Manifest) -> float:
     """Return how often the source is looked at, as it says where it comes from: of a chart with Git beside it, Git."""
-    git, chart = fields.get("git"), fields.get("chart") or {}
+    git, oci, chart = fields.get("git"), fields.get("oci"), fields.get("chart") or {}
+    if oci is not None:
+        return duration_s(oci.get("interval", "1m"), "spec.source.oci.interval")
     if git is None:
         return duration_s(chart.get("interval", "1m"), "spec.source.chart.interval")
     if chart.get("interval"):

@@ -166,8 +166,8 @@ def subject_of(found: SignedObject, object_id: str) -> str:
 
 
 _NO_COMMITS: Final = (
-    "what it follows isn't applied: this daemon requires signed commits (--require-verify), and a chart without Git isn't in any",
-    "give spec.source.git with verify beside spec.source.chart",
+    "what it follows isn't applied: this daemon requires signed commits (--require-verify), and what comes from a registry or a chart isn't in any",
+    "follow it in Git, with spec.source.git.verify",
 )
 
 

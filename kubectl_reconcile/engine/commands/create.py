@@ -11,6 +11,7 @@ from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, Problem
 from kubectl_reconcile.core.resources.credential_scope import Address, CredentialScope, NoAddressError
 from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.oci import docker_config
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync import credentials
@@ -85,7 +86,7 @@ async def name_url(session: Session, manifest: Manifest) -> str:
     if sync.source is None or not sync.source.secret:
         return ""
     secret = await credentials.secret_of(session, sync.namespace, sync.source.secret)
-    if credentials.scope_of(secret) != CredentialScope():
+    if credentials.scope_of(secret) != CredentialScope() or docker_config.KEY in (secret.get("data") or {}):
         return ""
     try:
         address = Address.of(sync.source.address)

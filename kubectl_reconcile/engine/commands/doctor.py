@@ -298,8 +298,12 @@ _YOURS: Sequence[_Right] = (
 
 def _names_credentials(sync: Manifest) -> bool:
     """Tell whether a Sync names a Secret for its repository, or for that of its chart."""
-    chart = map_at(chart_settings(sync), "chart")
-    return bool(map_at(sync, "spec", "source", "git").get("secretRef") or chart.get("secretRef"))
+    places = (
+        map_at(sync, "spec", "source", "git"),
+        map_at(sync, "spec", "source", "oci"),
+        map_at(chart_settings(sync), "chart"),
+    )
+    return any(each.get("secretRef") for each in places)
 
 
 async def _rights(session: Session, namespace: str, syncs: Sequence[Manifest]) -> Finding:
@@ -414,7 +418,8 @@ async def _source(session: Session, live: Manifest) -> Finding:
     except ApiError as error:
         text, hint = _parted(error)
         return Finding(Grade.WARN, subject, f"its repository can't be read: {text}", hint)
-    said = [*(f"Git answers, at {short_of(each)}" for each in at), *([f"{chart.pin} is there"] if chart else [])]
+    who = "Git" if sync.source.git else "the registry"
+    said = [*(f"{who} answers, at {short_of(each)}" for each in at), *([f"{chart.pin} is there"] if chart else [])]
     return _state(subject, live, "; ".join(said))
 
 

@@ -17,7 +17,7 @@ from kubectl_reconcile.core.manifests.revision import Commit
 from kubectl_reconcile.core.objects import Manifest, map_at, maps_in
 from kubectl_reconcile.core.resources import history
 from kubectl_reconcile.core.resources.fields import SyncSpecError
-from kubectl_reconcile.core.resources.source import SourceSpec, has_git
+from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.revisions import is_packed, short_of
 from kubectl_reconcile.engine.commands import suspend_resume
@@ -203,8 +203,8 @@ async def target_at(session: Session, live: Manifest, state: EarlierState) -> Ta
     _followed(live)
     spec = map_at(live, "spec")
     source = dict(spec["source"])
-    if has_git(live):
-        source["git"] = {**source["git"], "branch": "", "tag": "", "commit": state.revision}
+    for place, fields in suspend_resume.patch_of_ref(live, suspend_resume.ref_at(live, state.revision)).items():
+        source[place] = {name: value for name, value in {**source[place], **fields}.items() if value is not None}
     if state.helm is not None:
         source |= suspend_resume.settings_as_written(live, state.helm)
     sync, pinned = _followed({**live, "spec": {**spec, "source": source}})
@@ -220,7 +220,7 @@ async def restore(session: Session, live: Manifest, state: EarlierState) -> tupl
     """
     sync, spec = _followed(live)
     if spec.git is None:
-        message = f"{sync.name} follows a chart and no Git repository, so there is nothing to commit to"
+        message = f"{sync.name} follows no Git repository, so there is nothing to commit to"
         raise SourceError(
             SourceFault.REFUSED, message, "roll back without --commit, or change the Sync where it comes from"
         )

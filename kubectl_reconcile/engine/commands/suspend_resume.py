@@ -1,8 +1,8 @@
 """What people tell a Sync: stay as you are, go on, go back to a commit.
 
 Vocabulary: a Sync is *suspended* by ``spec.suspend``: the cluster stays as it is. It is *pinned* where a person
-took it back to a revision: that commit, or where it follows a chart and no Git, that version of it, is what it follows,
-drift included, and an annotation remembers what it followed before. To *resume* ends both.
+took it back to a revision: that commit, that digest of an artifact, or that version of a chart without Git, is what it
+follows, drift included, and an annotation remembers what it followed before. To *resume* ends both.
 
 Each is one patch of the Sync, so a daemon learns of it at once by its watch, and whoever may patch a
 Sync may steer it.
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import Conflict
@@ -21,11 +21,15 @@ from kubectl_reconcile.core.annotations import PINNED_FROM, RESUME_REQUESTED_AT,
 from kubectl_reconcile.core.objects import Manifest, annotations_of, labels_of, map_at
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.chart import revision_of
-from kubectl_reconcile.core.resources.source import chart_settings, has_git
+from kubectl_reconcile.core.resources.source import chart_settings, has_git, has_oci
+from kubectl_reconcile.core.revisions import digest_in, short_of, tag_in
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 
 _MANAGER = "kubectl-reconcile-cli"
-_REFS = ("branch", "tag", "commit")
+_REFS: Final[Mapping[str, Sequence[str]]] = {"git": ("branch", "tag", "commit"), "oci": ("tag", "digest")}
+"""By which fields a Sync says what it follows of a repository."""
+_PINS: Final = ("commit", "digest")
+"""Those that nobody moves: they decide."""
 _PINNED_TO = "to"
 """What the annotation calls the revision that a chart is pinned to: unlike a commit, it looks like what anybody may follow."""
 _TRIES = 8
@@ -55,7 +59,7 @@ def _resumed(live: Manifest) -> Manifest:
     spec: dict[str, Any] = {"suspend": None}
     annotations = _resuming()
     if is_pinned(live):
-        spec["source"] = {**_patch_of_ref(live, _ref_before(live)), **_settings_back(live)}
+        spec["source"] = {**patch_of_ref(live, _ref_before(live)), **_settings_back(live)}
         annotations[PINNED_FROM] = None
     return {"metadata": {"annotations": annotations}, "spec": spec}
 
@@ -73,7 +77,7 @@ async def pin(client: Client, live: Manifest, sha: str, helm: Manifest | None = 
 
 
 def _pinned(live: Manifest, sha: str, helm: Manifest | None) -> Manifest:
-    is_alone = not has_git(live)
+    is_alone = not _place(live)
     before: dict[str, Any] = _ref_before(live) if is_pinned(live) else {} if is_alone else ref_of(live)
     settings = _settings_before(live) if is_pinned(live) else None
     if (helm is not None or is_alone) and settings is None:
@@ -82,7 +86,7 @@ def _pinned(live: Manifest, sha: str, helm: Manifest | None) -> Manifest:
         before["helm"] = settings
     if is_alone:
         before[_PINNED_TO] = sha
-    source = _patch_of_ref(live, {"commit": sha})
+    source = patch_of_ref(live, ref_at(live, sha))
     if helm is not None:
         source |= _patch_of_settings(live, helm)
     return {
@@ -91,9 +95,23 @@ def _pinned(live: Manifest, sha: str, helm: Manifest | None) -> Manifest:
     }
 
 
-def _patch_of_ref(live: Manifest, ref: Mapping[str, str]) -> dict[str, Any]:
+def patch_of_ref(live: Manifest, ref: Mapping[str, str]) -> dict[str, Any]:
     """Return the merge patch of ``spec.source`` by which a Sync follows *ref* of its repository; nothing where it has none."""
-    return {"git": {**dict.fromkeys(_REFS), **ref}} if has_git(live) else {}
+    place = _place(live)
+    return {place: {**dict.fromkeys(_REFS[place]), **ref}} if place else {}
+
+
+def ref_at(live: Manifest, revision: str) -> dict[str, str]:
+    """Return the ref that a Sync follows where it stays at a *revision* of its repository."""
+    if _place(live) != "oci":
+        return {"commit": revision}
+    found = {"tag": tag_in(revision), "digest": digest_in(revision)}
+    return {name: value for name, value in found.items() if value}
+
+
+def _place(live: Manifest) -> str:
+    """Return the field of ``spec.source`` with the repository whose refs a Sync follows; empty for a chart alone."""
+    return "git" if has_git(live) else "oci" if has_oci(live) else ""
 
 
 def settings_as_written(live: Manifest, settings: Manifest) -> dict[str, Manifest | None]:
@@ -143,25 +161,27 @@ def is_pinned(live: Manifest) -> bool:
     """Tell whether a person took this Sync back to a revision, where it still is."""
     if PINNED_FROM not in annotations_of(live):
         return False
-    return bool(ref_of(live).get("commit")) if has_git(live) else _noted(live).get(_PINNED_TO) == _chart_revision(live)
+    if _place(live):
+        return any(name in ref_of(live) for name in _PINS)
+    return _noted(live).get(_PINNED_TO) == _chart_revision(live)
 
 
 def ref_of(live: Manifest) -> dict[str, str]:
     """Return which ref a Sync follows, as its spec says it; empty for the default branch. Where it has no Git, that is its chart."""
-    if not has_git(live):
+    if not (place := _place(live)):
         return _chart_of(chart_settings(live))
-    git = map_at(live, "spec", "source", "git")
-    return {name: str(git[name]) for name in _REFS if git.get(name)}
+    said = map_at(live, "spec", "source", place)
+    return {name: str(said[name]) for name in _REFS[place] if said.get(name)}
 
 
 def followed_before(live: Manifest) -> dict[str, str]:
     """Return which ref a pinned Sync goes back to, or which chart; what somebody wrote there that is no ref is the default branch."""
-    return _ref_before(live) if has_git(live) else _chart_of(_settings_before(live) or {})
+    return _ref_before(live) if _place(live) else _chart_of(_settings_before(live) or {})
 
 
 def _ref_before(live: Manifest) -> dict[str, str]:
     known = _noted(live)
-    return {name: known[name] for name in _REFS if isinstance(known.get(name), str)}
+    return {name: known[name] for name in _REFS.get(_place(live), ()) if isinstance(known.get(name), str)}
 
 
 def _noted(live: Manifest) -> Mapping[str, Any]:
@@ -186,10 +206,10 @@ def _chart_revision(live: Manifest) -> str:
 
 
 def ref_text(ref: Mapping[str, str]) -> str:
-    """Return a ref as people say it: ``branch main``, ``commit 3f9c2e1``, ``chart web 1.2.3``."""
-    for name in (*_REFS, "chart"):
+    """Return a ref as people say it: ``branch main``, ``commit 3f9c2e1``, ``digest sha256:3f9c2e1``, ``chart web 1.2.3``."""
+    for name in (*_PINS, "branch", "tag", "chart"):
         if name in ref:
-            return f"{name} {ref[name][:7] if name == 'commit' else ref[name]}"
+            return f"{name} {short_of(ref[name]) if name in _PINS else ref[name]}"
     return "the default branch"
 
 

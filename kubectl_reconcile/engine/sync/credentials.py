@@ -10,17 +10,25 @@ import shlex
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from msgspec.structs import replace
+
 from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, annotations_of, decoded_text
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
+from kubectl_reconcile.core.resources.oci import docker_config
+from kubectl_reconcile.core.resources.oci.reference import OciRepository
 from kubectl_reconcile.core.resources.source import GitSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.source.base import Chart
 from kubectl_reconcile.source.charts import repository as chart_repository
-from kubectl_reconcile.source.charts.repository import ChartAccess, PinnedChart
+from kubectl_reconcile.source.charts.repository import ChartAccess
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.oci.access import OciAccess
+from kubectl_reconcile.source.oci.chart import RegistryChart
+from kubectl_reconcile.source.oci.registry import registry_of
 from kubectl_reconcile.source.remote import Credentials, Repository
 
 _KEYS = {
@@ -55,7 +63,7 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
     return repository
 
 
-async def chart_of(session: Session, sync: Sync) -> PinnedChart | None:
+async def chart_of(session: Session, sync: Sync) -> Chart | None:
     """Return where the chart of a Sync comes from, with what its Secret holds if that is for it; None where it is in Git.
 
     Raises:
@@ -65,6 +73,8 @@ async def chart_of(session: Session, sync: Sync) -> PinnedChart | None:
     pin = sync.source.chart if sync.source else None
     if pin is None:
         return None
+    if (repository := pin.registry) is not None:
+        return RegistryChart(pin, registry_of(await access_to(session, sync, repository, pin.secret)))
     credentials = Credentials()
     if pin.secret:
         secret = await secret_of(session, sync.namespace, pin.secret)
@@ -74,6 +84,37 @@ async def chart_of(session: Session, sync: Sync) -> PinnedChart | None:
     return chart_repository.chart_of(
         ChartAccess(pin, folder, session.sources.limits, credentials, session.sources.urls)
     )
+
+
+async def access_to(session: Session, sync: Sync, repository: OciRepository, secret_name: str) -> OciAccess:
+    """Return as whom a Sync asks a registry for a *repository*: with what the Secret of that name holds if that is for it.
+
+    Raises:
+        SourceError: the Secret can't be used, or isn't for that repository.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    credentials, scope = Credentials(), CredentialScope()
+    if secret_name:
+        secret = await secret_of(session, sync.namespace, secret_name)
+        credentials, scope = _credentials_for(repository, secret), scope_of(secret)
+    return OciAccess(repository, session.sources.limits, credentials, scope, session.sources.urls)
+
+
+def _credentials_for(repository: OciRepository, secret: Manifest) -> Credentials:
+    """Return what a Secret has for a repository of a registry. Where it is a file of logins, that says what they are for."""
+    data = secret.get("data") or {}
+    if docker_config.KEY not in data:
+        _require_meant(secret, str(repository))
+        return _credentials(secret)
+    try:
+        login = docker_config.login_of(_decoded(data[docker_config.KEY], secret, docker_config.KEY), repository)
+    except docker_config.LoginError as error:
+        said = f"key {docker_config.KEY} of Secret {_name(secret)} {error}"
+        raise SourceError(SourceFault.UNAUTHORIZED, said) from None
+    if login is None:
+        hint = f"kubectl create secret docker-registry {secret['metadata']['name']} --docker-server={repository.host} makes one"
+        raise SourceError(SourceFault.UNAUTHORIZED, f"Secret {_name(secret)} has no login for {repository}", hint)
+    return replace(_credentials(secret), username=login.username, password=login.password, bearer_token=login.token)
 
 
 def local_folder(url: str) -> Path | None:

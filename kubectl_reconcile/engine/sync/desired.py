@@ -30,9 +30,8 @@ from kubectl_reconcile.core.resources.history import digest_of, digest_of_sorted
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source import contents
-from kubectl_reconcile.source.base import Followed
+from kubectl_reconcile.source.base import Chart, Followed
 from kubectl_reconcile.source.charts.archive import TreeWithChart
-from kubectl_reconcile.source.charts.repository import PinnedChart
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import GitLimits, raising
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
@@ -164,7 +163,7 @@ class ManifestReader(Struct):
     _read: _ReadFiles = field(default_factory=_ReadFiles)
     renderer: Renderer = field(default_factory=lambda: RENDERER)
     release_of: Callable[[Sync], Release] = lambda _: Release()
-    chart: PinnedChart | None = None
+    chart: Chart | None = None
     answers: Answers = NO_ANSWERS
     conceals: bool = False
     _newest: Desired | None = None

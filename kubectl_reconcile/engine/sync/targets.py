@@ -19,12 +19,14 @@ from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.oci.reference import DIGEST
+from kubectl_reconcile.core.resources.oci.spec import OciSpec
 from kubectl_reconcile.core.resources.source import GitSpec, Render, SourceSpec
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
-from kubectl_reconcile.engine.sync.credentials import chart_of, local_folder, repository_of
+from kubectl_reconcile.engine.sync.credentials import access_to, chart_of, local_folder, repository_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import trusting
 from kubectl_reconcile.engine.sync.target import Target
@@ -35,6 +37,8 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.folder.checkout import Checkout
 from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.git.source import GitSource, Ref, RefKind
+from kubectl_reconcile.source.oci.registry import registry_of
+from kubectl_reconcile.source.oci.source import OciSource
 from kubectl_reconcile.source.remote import Repository
 
 if TYPE_CHECKING:  # few looks at a folder last
@@ -356,6 +360,8 @@ async def source_of(session: Session, sync: Sync, spec: SourceSpec, *, keeps: Ve
         SourceError: the Secret or the URL can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
+    if spec.oci is not None:
+        return await _artifact(session, sync, spec, spec.oci)
     if spec.git is None and spec.chart is not None:
         return ChartSource(spec.chart)
     return await _followed(session, sync, spec, _git_of(sync, spec), keeps=keeps)
@@ -368,6 +374,9 @@ async def source_at(session: Session, sync: Sync, spec: SourceSpec, revision: st
         SourceError: it follows no repository that has such; or as for ``source_of``.
         ApiError: the server refuses, or doesn't answer.
     """
+    if spec.oci is not None:
+        other = {"tag": "", "digest": revision} if DIGEST.fullmatch(revision) else {"tag": revision, "digest": ""}
+        return await _artifact(session, sync, spec, replace(spec.oci, **other))
     repository = await _repository(session, sync, _git_of(sync, spec))
     source = _git_source(session, repository, Ref(RefKind.ANY, revision), spec.path, spec.render)
     return await trusting(session, sync, spec, source)
@@ -383,8 +392,8 @@ def _git_of(sync: Sync, spec: SourceSpec) -> GitSpec:
         name = f"{sync.namespace}/{sync.name}"
         raise SourceError(
             SourceFault.NO_SUCH_REF,
-            f"Sync {name} follows a chart and no Git repository, so it has no branches, commits or files",
-            "another version is set in spec.source.chart; rollback goes back to one that was applied",
+            f"Sync {name} follows no Git repository, so it has no branches, commits or working tree",
+            "what it follows is set in spec.source; rollback goes back to what was applied",
         )
     return spec.git
 
@@ -399,14 +408,31 @@ async def _followed(
     )
 
 
-async def _repository(session: Session, sync: Sync, git: GitSpec) -> Repository:
-    """Return the repository at *git* with credentials, where it may be followed."""
-    if local_folder(git.url) is None and not session.sources.urls.allows(git.url):
+async def _artifact(session: Session, sync: Sync, spec: SourceSpec, oci: OciSpec) -> OciSource:
+    """Return the artifact that a Sync follows.
+
+    Raises:
+        SourceError: its repository may not be followed, or its Secret can't be used.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    _require_allowed(session, oci.url)
+    registry = registry_of(await access_to(session, sync, oci.repository, oci.secret))
+    return OciSource(registry, oci.tag, oci.digest, spec.path, media_type=oci.media_type, render=spec.render)
+
+
+def _require_allowed(session: Session, url: str) -> None:
+    if not session.sources.urls.allows(url):
         raise SourceError(
             SourceFault.REFUSED,
-            f"repository {without_credentials(git.url)} isn't allowed here; allowed are only URLs below: {session.sources.urls}",
+            f"repository {without_credentials(url)} isn't allowed here; allowed are only URLs below: {session.sources.urls}",
             f"the administrator of the daemon can allow more with {FLAG}",
         )
+
+
+async def _repository(session: Session, sync: Sync, git: GitSpec) -> Repository:
+    """Return the repository at *git* with credentials, where it may be followed."""
+    if local_folder(git.url) is None:
+        _require_allowed(session, git.url)
     if not may_read(session, git.url):
         raise SourceError(
             SourceFault.REFUSED,

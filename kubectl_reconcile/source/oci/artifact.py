@@ -48,6 +48,11 @@ def artifact(registry: Registry, digest: str, media_type: str = "") -> Archive:
     return _pulled(registry, digest, f"files {media_type}", lambda: _files(registry, digest, media_type))
 
 
+def held(registry: Registry, digest: str, media_type: str = "") -> Archive | None:
+    """Return the same files if they are here; asks nobody."""
+    return KEPT.find((registry.access, digest, f"files {media_type}"), Archive)
+
+
 def chart(registry: Registry, digest: str, name: str) -> Archive:
     """Return the files of the chart *name*, which has that manifest's *digest*, by their paths in it. Blocks.
 

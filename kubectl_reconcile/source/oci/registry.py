@@ -88,6 +88,11 @@ class Registry:
         told = self._told.get(tag)
         return told.begun_s if told is not None else float("-inf")
 
+    def is_at(self, tag: str, digest: str, since_s: float) -> bool:
+        """Tell whether somebody was told since then (monotonic) that the tag has that *digest*. Asks nobody."""
+        told = self._told.get(tag)
+        return told is not None and told.failure is None and (told.digest, told.begun_s >= since_s) == (digest, True)
+
     def tags(self, since_s: float) -> tuple[str, ...]:
         """Return all tags, as of *since_s* (monotonic) or later, in the registry's order."""
         return self._asked(_ALL_TAGS, since_s).tags

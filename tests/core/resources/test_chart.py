@@ -21,7 +21,9 @@ def test_a_chart_may_be_without_a_digest_and_without_credentials(more):
     assert ChartSpec.of({**CHART, **more}, AT) == ChartSpec("https://charts.example.com/stable", "web", "1.2.3", "", "")
 
 
-REPOSITORY = "isn't the URL of a Helm repository, such as https://charts.example.com"
+REPOSITORY = (
+    "isn't the URL of a Helm repository, such as https://charts.example.com or oci://registry.example.com/charts"
+)
 NAME = "isn't a name of a chart: lower-case letters, digits, - and ."
 VERSION = "isn't an exact version, such as 1.2.3"
 NO_DIGEST = "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz"
@@ -29,7 +31,14 @@ REFUSED = {
     "no repository": ({"repository": None}, "spec.source.chart.repository", "is required"),
     "an empty name": ({"name": ""}, "spec.source.chart.name", "is required"),
     "no version": ({"version": None}, "spec.source.chart.version", "is required"),
-    "a registry": ({"repository": "oci://charts.example.com"}, "spec.source.chart.repository", f"'oci://charts.example.com' {REPOSITORY}"),
+    "a registry without a name": (
+        {"repository": "oci://charts.example.com"}, "spec.source.chart.repository",
+        "oci://charts.example.com has no proper name of a repository: lower-case letters, digits, -, _ and . between slashes",
+    ),
+    "a registry with a tag": (
+        {"repository": "oci://charts.example.com/web:1"}, "spec.source.chart.repository",
+        "oci://charts.example.com/web:1 has a tag or a digest, which are fields of their own",
+    ),
     "a password in the URL": ({"repository": "https://a:b@c.de"}, "spec.source.chart.repository", f"'https://a:b@c.de' {REPOSITORY}"),
     "a path as a name": ({"name": "../web"}, "spec.source.chart.name", f"'../web' {NAME}"),
     "a name that is no text": ({"name": ["web"]}, "spec.source.chart.name", f"\"['web']\" {NAME}"),

@@ -331,6 +331,6 @@ def test_the_condition_names_signer_and_key_or_why_not():
     packed = not_asked(can_be=False).condition()
     assert (packed.status, packed.reason) == ("False", "VerifyRequired")
     assert packed.message == (
-        "what it follows isn't applied: this daemon requires signed commits (--require-verify), and a chart without Git isn't in any "
-        "(hint: give spec.source.git with verify beside spec.source.chart)"
+        "what it follows isn't applied: this daemon requires signed commits (--require-verify), and what comes from a registry or a chart isn't in any "
+        "(hint: follow it in Git, with spec.source.git.verify)"
     )

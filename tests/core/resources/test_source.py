@@ -10,12 +10,14 @@ from kubectl_reconcile.core.resources.source import (
     chart_settings,
     former_fields,
     has_git,
+    has_oci,
     path_of,
 )
 from kubectl_reconcile.core.resources.sync import Sync
 
 GIT = {"url": "https://git.example.com/shop.git"}
 CHART = {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3"}
+OCI = {"url": "oci://registry.example.com/team/shop"}
 DIGEST = "sha256:" + "ab" * 32
 NOW = {"git": GIT, "chart": CHART, "path": "prod", "helm": {"values": {"size": 1}}}
 BEFORE = {"git": {**GIT, "path": "prod"}, "helm": {"chart": CHART, "values": {"size": 1}}}
@@ -45,6 +47,20 @@ def test_a_chart_alone_says_who_is_asked_how_often_and_with_which_secret():
     assert SourceSpec.of({"chart": CHART}).interval_s == 60.0
     assert address_of(manifest(ALONE)) == found.address
     assert not has_git(manifest(ALONE))
+
+
+def test_an_artifact_has_a_path_and_says_who_is_asked_how_often_and_with_which_secret():
+    written = {
+        "oci": {**OCI, "secretRef": {"name": "registry"}, "interval": "5m"},
+        "path": "prod",
+        "helm": {"valuesFiles": ["a.yaml"]},
+    }
+    found = SourceSpec.of(written)
+    assert (found.git, found.path, found.render, found.interval_s) == (None, "prod", Render.AUTO, 300.0)
+    assert (found.address, found.secret, found.secrets) == (OCI["url"], "registry", {"registry"})
+    assert found.verify is None
+    assert address_of(manifest(written)) == OCI["url"]
+    assert (has_oci(manifest(written)), has_git(manifest(written))) == (True, False)
 
 
 def test_with_git_beside_a_chart_git_is_asked():
@@ -108,8 +124,8 @@ REFUSED = {
         {"git": {**GIT, "path": "a"}, "path": "b"}, "spec.source.git.path",
         "'a' isn't what spec.source.path says; keep that, and remove this",
     ),
-    "neither git nor chart": ({"path": "a"}, "spec.source", "says nowhere to get anything from; give git or chart"),
-    "nothing": ({}, "spec.source", "says nowhere to get anything from; give git or chart"),
+    "neither git nor chart": ({"path": "a"}, "spec.source", "says nowhere to get anything from; give git, oci or chart"),
+    "nothing": ({}, "spec.source", "says nowhere to get anything from; give git, oci or chart"),
     "a path of a chart alone": (
         {"chart": CHART, "path": "prod"}, "spec.source.path", "is a path in a Git repository, and there is no spec.source.git",
     ),
@@ -117,6 +133,9 @@ REFUSED = {
         {"chart": CHART, "helm": {"valuesFiles": ["values.yaml"]}}, "spec.source.helm.valuesFiles",
         "are files of a Git repository, and there is no spec.source.git; give the values in spec.source.helm.values",
     ),
+    "an artifact beside Git": ({"git": GIT, "oci": OCI}, "spec.source.oci", "and git exclude each other; keep one"),
+    "an artifact beside a chart": ({"chart": CHART, "oci": OCI}, "spec.source.oci", "and chart exclude each other; keep one"),
+    "an artifact at no time": ({"oci": {**OCI, "interval": "0s"}}, "spec.source.oci.interval", "a duration can't be zero"),
     "manifests of a chart alone": (
         {"chart": CHART, "render": "Raw"}, "spec.source.render", "Raw and spec.source.chart exclude each other; keep one",
     ),
@@ -133,11 +152,11 @@ REFUSED = {
     ),
     "a repository that isn't a URL": (
         {"git": GIT, "chart": {**CHART, "repository": "charts"}}, "spec.source.chart.repository",
-        "'charts' isn't the URL of a Helm repository, such as https://charts.example.com",
+        "'charts' isn't the URL of a Helm repository, such as https://charts.example.com or oci://registry.example.com/charts",
     ),
     "one in the former place": (
         {"git": GIT, "helm": {"chart": {**CHART, "repository": "charts"}}}, "spec.source.helm.chart.repository",
-        "'charts' isn't the URL of a Helm repository, such as https://charts.example.com",
+        "'charts' isn't the URL of a Helm repository, such as https://charts.example.com or oci://registry.example.com/charts",
     ),
     "a chart that isn't rendered by Helm": (
         {**NOW, "render": "Raw"}, "spec.source.render", "Raw and spec.source.chart exclude each other; keep one",
@@ -146,7 +165,7 @@ REFUSED = {
         {"git": GIT, "chart": {**CHART, "digset": "x"}}, "spec.source.chart.digset", "isn't a field; did you mean digest?",
     ),
     "a field that nobody knows": (
-        {"git": GIT, "bucket": {}}, "spec.source.bucket", "isn't a field; there is git, chart, path, render, helm, substitute",
+        {"git": GIT, "bucket": {}}, "spec.source.bucket", "isn't a field; there is git, oci, chart, path, render, helm, substitute",
     ),
     "a chart in one word": ({"git": GIT, "chart": "web"}, "spec", "has a field of another type than its CRD asks for"),
 }  # fmt: skip

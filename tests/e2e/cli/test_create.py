@@ -69,6 +69,7 @@ REFUSED = {
     "no such branch": (["--branch", "nobody"], ExitStatus.SOURCE, 'it has no branch "nobody"'),
     "two refs": (["--branch", "a", "--tag", "b"], ExitStatus.USAGE, "exclude each other"),
     "a chart without a version": (["--chart", "web"], ExitStatus.USAGE, "--chart needs --version"),
+    "a digest without a chart": (["--digest", "sha256:ab"], ExitStatus.USAGE, "--digest needs --chart"),
     "a version without a chart": (["--version", "1.2.3"], ExitStatus.USAGE, "--version needs --chart"),
     "a branch of a chart": (
         ["--chart", "web", "--version", "1.2.3", "--branch", "a"], ExitStatus.USAGE, "--branch and --chart exclude each other",

@@ -122,7 +122,7 @@ def test_a_pinned_chart_is_followed_and_a_preview_says_that_the_pin_moves(
     for field, value in {
         "version": "^1.2",
         "digest": "sha256:abc",
-        "repository": "oci://registry.example.com/x",
+        "repository": "ftp://charts.example.com/x",
     }.items():
         with pytest.raises(Exception, match=rf"chart\.{field}"):
             pinned(**{field: value})
@@ -197,7 +197,7 @@ def test_a_chart_needs_no_git_beside_it(daemon, plugin, cluster, eventually):
         for arguments, words in {
             ("rollback", "web", "--to", "1.1.0", "--dry-run"): "the history of web has no 1.1.0",
             ("rollback", "web", "--to", "1.2.3", "--commit", "--yes"): "there is nothing to commit to",
-            ("diff", "web", "--revision", "main"): "follows a chart and no Git repository",
+            ("diff", "web", "--revision", "main"): "follows no Git repository",
         }.items():
             said = plugin(*arguments)
             assert (said.status > 1, words in " ".join(said.err.split())) == (True, True), said

@@ -132,3 +132,21 @@ def test_what_somebody_else_wrote_into_the_annotation_is_no_version(noted):
     live["metadata"]["annotations"] = {"reconcile.dev/pinned-from": noted}
     assert not is_pinned(live)
     assert followed_before(live) == {}
+
+
+FOLLOWED = {
+    "a tag": {"url": "oci://registry.example.com/shop", "tag": "1.4"},
+    "no tag": {"url": "oci://registry.example.com/shop"},
+    "a digest": {"url": "oci://registry.example.com/shop", "digest": f"sha256:{'cd' * 32}"},
+}
+
+
+@pytest.mark.parametrize("said", FOLLOWED.values(), ids=FOLLOWED)
+def test_an_artifact_goes_back_to_a_digest_and_forward_again(said):
+    live = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"source": {"oci": said}}}
+    pinned = patched(live, _pinned(live, f"1.3@{DIGEST}", None))
+    assert pinned["spec"]["source"]["oci"] == {"url": said["url"], "tag": "1.3", "digest": DIGEST}
+    assert (is_pinned(pinned), is_pinned(live)) == (True, False)
+    assert ref_text(ref_of(pinned)) == "digest sha256:abababa"
+    assert followed_before(pinned) == {name: value for name, value in said.items() if name != "url"}
+    assert patched(pinned, _resumed(pinned))["spec"]["source"]["oci"] == said

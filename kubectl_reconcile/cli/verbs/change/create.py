@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kubectl_reconcile.engine.sync.session import Session
 
 _PROBLEMS_SHOWN = 10
+_REGISTRY = "oci://"
 _CHECK = "check --url, and --branch and --path or --chart and --version"
 
 
@@ -50,6 +51,7 @@ Examples:
   kubectl reconcile create shop --url … --verify-secret keys
   kubectl reconcile create shop --url … --dry-run -o yaml > shop.yaml
   kubectl reconcile create web --url https://charts.example.com --chart web --version 1.2.3
+  kubectl reconcile create shop --url oci://registry.example.com/shop --tag 1.4
 """
 )
 @click.argument("name", metavar="SYNC", type=SYNC_NAME)
@@ -57,13 +59,17 @@ Examples:
     "--url",
     required=True,
     metavar="URL",
-    help="Address of the repository: https, http, ssh or user@host:path. With --chart, of the Helm repository.",
+    help="Address of the repository: https, http, ssh or user@host:path; oci for an artifact in a registry. With --chart, of the Helm repository or registry.",
 )
 @click.option("--chart", metavar="NAME", help="Chart of a Helm repository to follow, instead of Git.")
 @click.option("--version", metavar="VERSION", help="Exact version of the chart.")
-@click.option("--digest", metavar="DIGEST", help="SHA-256 of the chart's archive. Without it, the error names it.")
+@click.option(
+    "--digest",
+    metavar="DIGEST",
+    help="SHA-256 of the chart's archive, or digest of an artifact in a registry. A chart needs it: without it, the error names it.",
+)
 @click.option("--branch", metavar="NAME", help="Branch to follow.  [default: the repository's own]")
-@click.option("--tag", metavar="NAME", help="Tag to follow, instead of a branch.")
+@click.option("--tag", metavar="NAME", help="Tag to follow, instead of a branch; of an artifact, instead of latest.")
 @click.option("--commit", metavar="SHA", help="Commit to apply, all 40 digits, instead of a branch.")
 @click.option("--path", default=".", show_default=True, metavar="PATH", help="Folder or file in the repository.")
 @rendering("How the files at the path become objects.")
@@ -158,13 +164,25 @@ def create(
     verify = _verify(verify_secret, verify_configmap, verify_mode, is_tag=bool(tag))
     alike = {"interval": interval, "secretRef": _named(secret)}
     ref = {"branch": branch, "tag": tag, "commit": commit}
-    only_git = {f"--{name}": value for name, value in ref.items()} | {
-        "--path": path != ".", "--render": render, "--verify-secret": verify_secret, "--verify-configmap": verify_configmap,
-    }  # fmt: skip
-    _check_origin(chart, {"--version": version, "--digest": digest}, only_git)
+    only_git = {
+        "--branch": branch,
+        "--commit": commit,
+        "--verify-secret": verify_secret,
+        "--verify-configmap": verify_configmap,
+    }
+    is_oci = url.startswith(_REGISTRY) and not chart
+    if chart:
+        _check_chart(version, {**only_git, "--tag": tag, "--path": path != ".", "--render": render})
+    elif version or (digest and not is_oci):
+        raise click.UsageError(f"{'--version' if version else '--digest'} needs --chart")
+    elif is_oci:
+        _check_none(only_git, f"an artifact ({_REGISTRY}…)")
     source: dict[str, Any]
     if chart:
         source = {"chart": {"repository": url, "name": chart, "version": version, "digest": digest, **alike}}
+    elif is_oci:
+        oci = {"url": url, "tag": tag, "digest": digest, **alike}
+        source = {"oci": oci, "path": path if path != "." else None, "render": render}
     else:
         source = {"git": {"url": url, **ref, **alike, "verify": verify}, "path": path, "render": render}
     spec = {
@@ -180,17 +198,26 @@ def create(
     return run(connection, functools.partial(_created, options=options))
 
 
-def _check_origin(chart: str | None, only_chart: Mapping[str, Any], only_git: Mapping[str, Any]) -> None:
-    """Return if what is given goes together: options that are *only_chart* are for a *chart*, those that are *only_git* for none.
+def _check_chart(version: str | None, others: Mapping[str, Any]) -> None:
+    """Return if a chart is given its version, and none of the *others*.
 
     Raises:
-        UsageError: it doesn't.
+        UsageError: it isn't.
     """
-    for name, value in (only_git if chart else only_chart).items():
-        if value:
-            raise click.UsageError(f"{name} and --chart exclude each other" if chart else f"{name} needs --chart")
-    if chart and not only_chart["--version"]:
+    _check_none(others, "--chart")
+    if not version:
         raise click.UsageError("--chart needs --version, one exact version")
+
+
+def _check_none(options: Mapping[str, Any], what: str) -> None:
+    """Return if none of these *options* is given, which *what* excludes.
+
+    Raises:
+        UsageError: one is.
+    """
+    for name, value in options.items():
+        if value:
+            raise click.UsageError(f"{name} and {what} exclude each other")
 
 
 def _named(name: str | None) -> dict[str, str] | None:

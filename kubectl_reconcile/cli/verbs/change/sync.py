@@ -547,9 +547,9 @@ def warned_of_putting_back(sync: Sync, origin: Origin) -> list[Line]:
 def _place_of(source: SourceSpec) -> str:
     from kubectl_reconcile.core.redaction import without_credentials
 
-    if source.git is None:
+    if source.git is None and source.chart is not None:
         return str(source.chart)
-    return f"{without_credentials(source.git.url)}, path {source.path}"
+    return f"{without_credentials(source.address)}, path {source.path}"
 
 
 def _ask_before_deleting(plan: Plan, options: SyncOptions) -> float:

@@ -129,19 +129,19 @@ def _row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
 
 
 def _source(sync: Manifest) -> str:
-    from kubectl_reconcile.core.objects import map_at
     from kubectl_reconcile.core.redaction import without_credentials
-    from kubectl_reconcile.core.resources.source import address_of, path_of
+    from kubectl_reconcile.core.resources.source import address_of, has_git, has_oci, path_of
+    from kubectl_reconcile.engine.commands import suspend_resume
     from kubectl_reconcile.views import syncs
 
-    git, url = map_at(sync, "spec", "source", "git"), without_credentials(address_of(sync))
+    url, ref = without_credentials(address_of(sync)), suspend_resume.ref_text(suspend_resume.ref_of(sync))
     if not url:
         return "-"
     chart = f", chart {asked}" if (asked := syncs.chart_of(sync)) else ""
-    if not git:
+    if not (has_git(sync) or has_oci(sync)):
         return f"{url}{chart}"
-    ref = git.get("branch") or git.get("tag") or str(git.get("commit") or "")[:7]
-    return f"{url}{f' {ref}' if ref else ''} {path_of(sync)}{chart}"
+    kind, _, name = ref.partition(" ")
+    return f"{url}{f' {name}' if kind != 'the' else ''} {path_of(sync)}{chart}"
 
 
 def _ago(then: Any, now: str) -> str:

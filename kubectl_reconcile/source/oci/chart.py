@@ -1,0 +1,45 @@
+"""A chart of a registry, as ``helm push`` puts it there: one version, and only if it is the one with the digest that is asked for."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct
+
+from kubectl_reconcile.core.manifests import yaml_reader
+from kubectl_reconcile.core.resources.chart import ChartSpec
+from kubectl_reconcile.core.resources.oci.reference import tag_of
+from kubectl_reconcile.source.charts.archive import Archive
+from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.oci import artifact
+from kubectl_reconcile.source.oci.registry import Registry
+
+
+class RegistryChart(Struct, frozen=True):
+    """The version of a chart that *pin* says, in its *registry*. From any thread."""
+
+    pin: ChartSpec
+    registry: Registry
+
+    def files(self) -> Archive:
+        """Return the chart's files, pulling it where it isn't here. Blocks.
+
+        Raises:
+            SourceError: it can't be read, or isn't the one that is asked for; or nobody waits any more.
+        """
+        if not self.pin.digest:
+            digest = self.registry.resolve(tag_of(self.pin.version), time.monotonic())
+            hint = f"if this is the right chart, write digest: {digest}, which the registry has for that version"
+            raise SourceError(SourceFault.REFUSED, f"{self.pin}: spec.source.chart.digest is missing", hint)
+        found = artifact.chart(self.registry, self.pin.digest, self.pin.name)
+        if (version := _version_in(found)) != self.pin.version:
+            said = f"{self.pin}: {self.pin.digest} is version {version}"
+            hint = f"the digest decides what is applied: give that of {self.pin.version}, or the version {version}"
+            raise SourceError(SourceFault.UNTRUSTED, said, hint)
+        return found
+
+
+def _version_in(found: Archive) -> str:
+    documents, _ = yaml_reader.read(found.files["Chart.yaml"], "Chart.yaml")
+    tree = documents[0].tree if documents else None
+    return str(tree.get("version")) if isinstance(tree, dict) else ""

@@ -1,0 +1,46 @@
+"""What a Sync says of an artifact in a registry."""
+
+import pytest
+
+from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.oci.spec import OciSpec
+
+URL = "oci://registry.example.com/team/shop"
+DIGEST = "sha256:" + "ab" * 32
+
+READ = {
+    "a repository alone, which is followed at latest": ({}, OciSpec(URL, tag="latest")),
+    "a tag": ({"tag": "1.4"}, OciSpec(URL, tag="1.4")),
+    "a version that no tag can have": ({"tag": "1.4+a"}, OciSpec(URL, tag="1.4_a")),
+    "a digest": ({"digest": DIGEST}, OciSpec(URL, digest=DIGEST)),
+    "both": ({"tag": "1.4", "digest": DIGEST}, OciSpec(URL, tag="1.4", digest=DIGEST)),
+    "a layer and a Secret": (
+        {"layerSelector": {"mediaType": "application/x"}, "secretRef": {"name": "registry"}, "interval": "5m"},
+        OciSpec(URL, tag="latest", media_type="application/x", secret="registry"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "found"), READ.values(), ids=READ)
+def test_it_is_read(more, found):
+    assert OciSpec.of({"url": URL, **more}) == found
+    assert str(found.repository) == URL
+
+
+REFUSED = {
+    "no URL": ({"url": ""}, "url", "is required"),
+    "a number as URL": ({"url": 1}, "url", "isn't text"),
+    "another scheme": ({"url": "https://registry.example.com/x"}, "url", "https://registry.example.com/x doesn't begin with oci://"),
+    "a tag in the URL": ({"url": f"{URL}:1"}, "url", f"{URL}:1 has a tag or a digest, which are fields of their own"),
+    "a digest of another kind": ({"digest": "md5:00"}, "digest", "isn't a digest: write sha256: and 64 hexadecimal digits"),
+    "a tag that is none": ({"tag": "a/b"}, "tag", "'a/b' isn't a tag: letters, digits, -, _ and ., 128 at most"),
+    "a misspelt field": ({"tga": "1"}, "tga", "isn't a field; did you mean tag?"),
+    "a layer by something else": ({"layerSelector": {"mediatype": "x"}}, "layerSelector.mediatype", "isn't a field; did you mean mediaType?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "field", "message"), REFUSED.values(), ids=REFUSED)
+def test_it_is_refused_with_what_to_write(more, field, message):
+    with pytest.raises(SyncSpecError) as refused:
+        OciSpec.of({"url": URL, **more})
+    assert (refused.value.field, refused.value.message) == (f"spec.source.oci.{field}", message)

@@ -1,0 +1,137 @@
+"""Artifacts and charts of a registry as sources of Syncs: followed by a daemon, with the login of a Secret, taken back and forward again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kubectl_reconcile.core.resources.oci.manifest import CHART_CONFIG, CHART_LAYER
+from tests.e2e.followed import Followed
+from tests.registry_server import FLUX_LAYER, PASSWORD, USER, Layer, password_registry
+from tests.rendering_tools import packed
+
+
+@pytest.fixture
+def registry(registry_program, tmp_path):
+    """A registry over https that wants a password."""
+    with password_registry(registry_program, tmp_path) as running:
+        yield running
+
+
+def login(running, name):
+    """A Secret as kubectl makes it of a login, with the authority of the registry beside it."""
+    logins = {"auths": {running.host: {"username": USER, "password": PASSWORD}}}
+    return {
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson", "metadata": {"name": name},
+        "stringData": {".dockerconfigjson": json.dumps(logins), "ca.crt": running.ca},
+    }  # fmt: skip
+
+
+def says(words, plugin, verb, *more):
+    shown = plugin(verb, *more)
+    assert words in " ".join((shown.out + shown.err).split()), (verb, shown)
+
+
+def test_an_artifact_is_followed_by_its_tag_and_goes_back_to_a_digest(
+    daemon, plugin, cluster, registry, config_map, eventually
+):
+    def push(color, **files):
+        made = {
+            "org.opencontainers.image.revision": f"main@sha1:{color}",
+            "org.opencontainers.image.source": "https://git.example.com/shop",
+        }
+        files = {"prod/web.yaml": config_map("web", color=color), **files}
+        return registry.push("team/shop", "1.4", Layer(packed(files), FLUX_LAYER), annotations=made)
+
+    def color():
+        return cluster.get("ConfigMap", "web")["data"]["color"]
+
+    cluster.apply(login(registry, "registry"))
+    old = push("red", **{"prod/gone.yaml": config_map("gone")})
+    url = f"oci://{registry.host}/team/shop"
+    made = plugin(
+        "create",
+        "shop",
+        "--url",
+        url,
+        "--tag",
+        "1.4",
+        "--path",
+        "prod",
+        "--secret",
+        "registry",
+        "--interval",
+        "1s",
+        "--no-grant",
+    )
+    assert (made.status, f"1.4@{old[:14]} has 2 objects in 2 files" in made.err) == (0, True), made
+    sync = Followed(cluster, "shop")
+    sync.until_synced(f"1.4@{old}")
+    cluster.edit("ConfigMap", "web", {"data": {"color": "green"}})
+    eventually(lambda: color() == "red", "drift is put back")
+    says(f"1.4@{old[:14]}", plugin, "status", "shop", "-o", "wide")
+    says(f"{url} 1.4 prod", plugin, "status", "-o", "wide")
+    says(f"the registry answers, at 1.4@{old[:14]}; it is ready", plugin, "doctor")
+    says("prod/web.yaml", plugin, "explain", "configmap/web")
+    assert plugin("diff", "shop").status == 0
+
+    new = push("blue")
+    sync.until_synced(f"1.4@{new}")
+    assert (color(), cluster.get("ConfigMap", "gone")) == ("blue", None)
+    says("https://git.example.com/shop main@sha1:blue", plugin, "history", "shop")
+    assert {row["revision"] for row in sync.status["history"]} == {f"1.4@{old}", f"1.4@{new}"}
+
+    says(f"is pinned to 1.4@{old[:14]}; to follow tag 1.4 again", plugin, "rollback", "shop", "--yes")
+    assert (color(), bool(cluster.get("ConfigMap", "gone"))) == ("red", True)
+    assert sync.live["spec"]["source"]["oci"]["digest"] == old
+    says(f"was rolled back to digest {old[:14]}; before, it followed tag 1.4", plugin, "history", "shop")
+    says("follows tag 1.4 again", plugin, "resume", "shop")
+    eventually(lambda: color() == "blue", "it goes on where it was")
+    says("+ color: red", plugin, "diff", "shop", "--revision", old)
+    assert PASSWORD not in daemon.log
+
+
+@pytest.mark.usefixtures("renders")
+def test_a_chart_of_a_registry_is_followed(daemon, plugin, cluster, registry, eventually):
+    def push(version, color):
+        template = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {{color: {color}, size: '{{{{ .Values.size }}}}'}}\n"
+        files = {"web/Chart.yaml": f"apiVersion: v2\nname: web\nversion: {version}\n", "web/templates/a.yaml": template}
+        return registry.push(
+            "charts/web", version, Layer(packed(files), CHART_LAYER), config=Layer(b"{}", CHART_CONFIG)
+        )
+
+    cluster.apply(login(registry, "registry"))
+    old, new = push("1.2.3", "red"), push("1.3.0", "blue")
+    url = f"oci://{registry.host}/charts"
+    wanted = [
+        "create",
+        "web",
+        "--url",
+        url,
+        "--chart",
+        "web",
+        "--version",
+        "1.2.3",
+        "--secret",
+        "registry",
+        "--interval",
+        "1s",
+        "--no-grant",
+    ]
+    says(f"write digest: {old}", plugin, *wanted)
+    assert plugin(*wanted, "--digest", old).status == 0
+    sync = Followed(cluster, "web")
+    sync.until_synced(f"1.2.3@{old}")
+    sync.change(source={"chart": {"version": "1.3.0", "digest": new}, "helm": {"values": {"size": 7}}})
+    sync.until_synced(f"1.3.0@{new}")
+    assert cluster.get("ConfigMap", "web")["data"] == {"color": "blue", "size": "7"}
+    says(f"chart web 1.3.0 of {url} is there; it is ready", plugin, "doctor")
+    says(f"is pinned to 1.2.3@{old[:14]}", plugin, "rollback", "web", "--yes")
+    assert cluster.get("ConfigMap", "web")["data"] == {"color": "red", "size": ""}
+    cluster.edit("Secret", "registry", {"stringData": {".dockerconfigjson": '{"auths": {}}'}})
+    eventually(
+        lambda: f"Secret {cluster.namespace}/registry has no login for {url}/web" in sync.condition()["message"],
+        "it is told",
+    )
+    assert PASSWORD not in daemon.log
