@@ -32,6 +32,11 @@ def digest_in(revision: str) -> str:
     return f"{found}{digits}" if found else ""
 
 
+def is_digest_of(digits: str, revision: str) -> bool:
+    """Tell whether a revision has the digest that begins with *digits*, ``sha256:`` among them."""
+    return digits.startswith(_DIGEST) and digest_in(revision).startswith(digits)
+
+
 def tag_in(revision: str) -> str:
     """Return the tag, or the version, that a revision with a digest begins with; empty where it has none."""
     return revision.rpartition(_DIGEST)[0].removesuffix("@")

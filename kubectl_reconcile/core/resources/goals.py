@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from kubectl_reconcile.core.objects import Manifest, condition_of, mapping_of, metadata_of
-from kubectl_reconcile.core.revisions import is_packed
+from kubectl_reconcile.core.revisions import digest_in, is_digest_of, is_packed
 
 
 class Goal(StrEnum):
@@ -43,11 +43,18 @@ def is_reached(live: Manifest | None, goal: Goal) -> bool:
 
 
 def was_tried(live: Manifest | None, revision: str) -> bool:
-    """Tell whether the commit whose hash begins with *revision*, or a chart of that version, is what was looked at last, even where it asks for nothing else."""
+    """Tell whether the commit whose hash begins with *revision* is what was looked at last, even where it asks for nothing else.
+
+    What isn't made of commits is meant by its whole version or tag, by its digest, or by both.
+    """
     status = mapping_of((live or {}).get("status"))
     looked_at = (status.get(name) for name in ("lastAttemptedRevision", "observedRevision"))
-    whole = f"{revision}@" if is_packed(revision) and "@" not in revision else revision
-    return any(isinstance(each, str) and bool(each) and each.startswith(whole) for each in looked_at)
+    by_name = is_packed(revision) and not digest_in(revision)
+    whole = f"{revision}@" if by_name else revision
+    return any(
+        isinstance(each, str) and bool(each) and (each.startswith(whole) or is_digest_of(revision, each))
+        for each in looked_at
+    )
 
 
 def lack_of(live: Manifest, goal: Goal) -> tuple[str, str]:

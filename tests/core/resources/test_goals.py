@@ -100,6 +100,8 @@ CHARTS = {
     "its version and the first digits of its digest": ("1.2.3@sha256:abab", True),
     "the first digits of its version": ("1.2", False),
     "another digest": ("1.2.3@sha256:ff", False),
+    "its digest": ("sha256:abab", True),
+    "another digest alone": ("sha256:ff", False),
 }
 
 

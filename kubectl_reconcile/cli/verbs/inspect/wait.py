@@ -46,7 +46,7 @@ Examples:
     "--revision",
     default="",
     metavar="SHA",
-    help="Also wait until this commit, or version of a chart, was processed. The first digits of a commit are enough. Asks the daemon to sync.",
+    help="Also wait until this commit, or this version or digest of a chart or artifact, was processed. The first digits are enough. Asks the daemon to sync.",
 )
 @click.option(
     "--timeout", type=DURATION, default="5m", show_default=True, metavar="DURATION", help="How long to wait at most."
@@ -70,9 +70,7 @@ def wait(
     goal, wanted = Goal(for_), revision.strip()
     wanted = wanted if is_packed(wanted) else wanted.lower()
     if wanted and (goal is Goal.DELETED or not (is_packed(wanted) or _HASH.fullmatch(wanted))):
-        hint = (
-            "give at least four digits of a commit's hash, or the version of a chart; --for deleted takes no revision"
-        )
+        hint = "give at least four digits of a commit's hash, or a version or digest of what isn't in Git; --for deleted takes no revision"
         raise Failure(f"'{revision}' isn't a commit to wait for", hint, status=ExitStatus.USAGE)
     screens = terminals(color)
     work = functools.partial(_waited, name=sync or "", goal=goal, wanted=wanted, timeout_s=timeout, screens=screens)
