@@ -66,6 +66,7 @@ GOOD_SYNCS = {
     "a chart in its former place": source(helm={"chart": CHART}),
     "a chart of a registry": {"source": {"chart": {**CHART, "repository": "oci://registry.example.com:5000/charts"}}},
     "an artifact": {"source": {"oci": {**OCI, "tag": "1.4", "interval": "5m"}, "path": "prod"}},
+    "an artifact of a range": {"source": {"oci": {**OCI, "semver": ">=1.2.0 <2.0.0"}}},
     "an artifact by its digest": {
         "source": {"oci": {**OCI, "digest": f"sha256:{'ab' * 32}"}, "helm": {"valuesFiles": ["a"]}}
     },
@@ -171,6 +172,10 @@ BAD_SYNCS = {
     "an artifact of an image's name": (
         {"source": {"oci": {"url": "registry.example.com/shop"}}},
         "must be a repository's address",
+    ),
+    "a tag and a range": (
+        {"source": {"oci": {**OCI, "tag": "1.4", "semver": "1.x"}}},
+        "tag and semver exclude each other",
     ),
     "a tag that is none": ({"source": {"oci": {**OCI, "tag": "a/b"}}}, "must be a tag"),
     "an absolute path": (source(path="/etc"), "must be relative to the repository's root"),

@@ -26,7 +26,7 @@ from kubectl_reconcile.core.revisions import digest_in, short_of, tag_in
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 
 _MANAGER = "kubectl-reconcile-cli"
-_REFS: Final[Mapping[str, Sequence[str]]] = {"git": ("branch", "tag", "commit"), "oci": ("tag", "digest")}
+_REFS: Final[Mapping[str, Sequence[str]]] = {"git": ("branch", "tag", "commit"), "oci": ("tag", "semver", "digest")}
 """By which fields a Sync says what it follows of a repository."""
 _PINS: Final = ("commit", "digest")
 """Those that nobody moves: they decide."""
@@ -207,7 +207,7 @@ def _chart_revision(live: Manifest) -> str:
 
 def ref_text(ref: Mapping[str, str]) -> str:
     """Return a ref as people say it: ``branch main``, ``commit 3f9c2e1``, ``digest sha256:3f9c2e1``, ``chart web 1.2.3``."""
-    for name in (*_PINS, "branch", "tag", "chart"):
+    for name in (*_PINS, "branch", "tag", "semver", "chart"):
         if name in ref:
             return f"{name} {short_of(ref[name]) if name in _PINS else ref[name]}"
     return "the default branch"

@@ -21,6 +21,7 @@ from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.oci.reference import DIGEST
 from kubectl_reconcile.core.resources.oci.spec import OciSpec
+from kubectl_reconcile.core.resources.semver import VersionRange
 from kubectl_reconcile.core.resources.source import GitSpec, Render, SourceSpec
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.resources.url_policy import FLAG
@@ -376,7 +377,7 @@ async def source_at(session: Session, sync: Sync, spec: SourceSpec, revision: st
     """
     if spec.oci is not None:
         other = {"tag": "", "digest": revision} if DIGEST.fullmatch(revision) else {"tag": revision, "digest": ""}
-        return await _artifact(session, sync, spec, replace(spec.oci, **other))
+        return await _artifact(session, sync, spec, replace(spec.oci, **other, semver=""))
     repository = await _repository(session, sync, _git_of(sync, spec))
     source = _git_source(session, repository, Ref(RefKind.ANY, revision), spec.path, spec.render)
     return await trusting(session, sync, spec, source)
@@ -417,7 +418,10 @@ async def _artifact(session: Session, sync: Sync, spec: SourceSpec, oci: OciSpec
     """
     _require_allowed(session, oci.url)
     registry = registry_of(await access_to(session, sync, oci.repository, oci.secret))
-    return OciSource(registry, oci.tag, oci.digest, spec.path, media_type=oci.media_type, render=spec.render)
+    versions = VersionRange.of(oci.semver) if oci.semver else None
+    return OciSource(
+        registry, oci.tag, oci.digest, spec.path, versions=versions, media_type=oci.media_type, render=spec.render
+    )
 
 
 def _require_allowed(session: Session, url: str) -> None:

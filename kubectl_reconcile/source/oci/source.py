@@ -1,4 +1,4 @@
-"""Desired state in an artifact of a registry: one path of what a tag is at, or what has a digest.
+"""Desired state in an artifact of a registry: one path of what a tag is at, the newest of a range of versions for one, or of what has a digest.
 
 A *revision* is ``TAG@DIGEST``; of a digest alone, that. The registry is asked where the tag is, by all who follow it together (``registry``), and what has the digest is
 pulled once for them (``artifact``). No more of it is held here than names: it is pulled again sooner than memory runs out.
@@ -16,9 +16,10 @@ from typing import Final, Self
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.manifests.tree import Tree, TreeEntry
 from kubectl_reconcile.core.redaction import without_credentials
-from kubectl_reconcile.core.resources.oci.reference import DIGEST
+from kubectl_reconcile.core.resources.oci.reference import DIGEST, version_of
+from kubectl_reconcile.core.resources.semver import VersionRange
 from kubectl_reconcile.core.resources.source import Render
-from kubectl_reconcile.core.revisions import digest_in
+from kubectl_reconcile.core.revisions import digest_in, tag_in
 from kubectl_reconcile.source.charts.archive import Archive
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.oci import artifact
@@ -28,7 +29,7 @@ from kubectl_reconcile.source.remote import check_path
 
 
 class OciSource:
-    """One path of an artifact in a *registry*: that which has *digest*, else that which *tag* is at. Of several layers *media_type* chooses; see the module.
+    """One path of an artifact in a *registry*: that which has *digest*, else that which *tag* is at, or the newest of *versions*. Of several layers *media_type* chooses; see the module.
 
     Raises:
         SourceError: the path is none.
@@ -41,10 +42,12 @@ class OciSource:
         digest: str = "",
         path: str = "",
         *,
+        versions: VersionRange | None = None,
         media_type: str = "",
         render: Render = Render.AUTO,
     ) -> None:
         self.registry, self.tag, self.digest, self._media_type = registry, tag, digest, media_type
+        self._versions = versions
         where = f"{registry.repository}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
         self._place = Place(where, check_path(path), render, registry.access.limits)
         self.since_s = float("inf")
@@ -98,11 +101,13 @@ class OciSource:
         if self.digest:
             self.registry.artifact_manifest(self.digest)
             return self._called(self.digest)
-        return self._called(self.registry.resolve(self.tag, min(self.since_s, time.monotonic())))
+        since_s = min(self.since_s, time.monotonic())
+        tag = self.tag if self._versions is None else self._newest(self._versions, since_s)
+        return f"{tag}@{self.registry.resolve(tag, since_s)}"
 
     def is_current(self, since_s: float) -> bool:
         """Tell whether somebody was told since then (monotonic) that the tag is where it was read; a digest always is. Asks nobody."""
-        if not self.tip:
+        if not self.tip or (self._versions is not None and not self.digest):
             return False
         return bool(self.digest) or self.registry.is_at(self.tag, digest_in(self.tip), since_s)
 
@@ -112,7 +117,16 @@ class OciSource:
 
     def has_moved(self, read: Revision, consulted: Mapping[str, TreeEntry]) -> bool:  # noqa: ARG002 - a digest is of all files
         """Tell whether the tag isn't at what was *read* any more, by what the registry was heard to say; asks nobody."""
-        return not self.digest and self.registry.heard(self.tag) != digest_in(read.sha)
+        return not self.digest and self.registry.heard(tag_in(read.sha)) != digest_in(read.sha)
+
+    def _newest(self, versions: VersionRange, since_s: float) -> str:
+        tag = versions.newest(self.registry.tags(since_s), version_of)
+        if not tag:
+            said = f"{self._place.where}: no tag is a version in {versions.text}"
+            raise SourceError(
+                SourceFault.NO_SUCH_REF, said, "versions before a release count only where the range names one"
+            )
+        return tag
 
     def differs(self, one: str, other: str) -> bool:
         """Tell whether two revisions aren't the same artifact."""

@@ -8,6 +8,7 @@ import pytest
 
 from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.oci.manifest import CHART_CONFIG, CHART_LAYER
+from kubectl_reconcile.core.resources.semver import VersionRange
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError, SourceFault
@@ -71,6 +72,25 @@ def test_a_tag_is_followed_and_what_it_was_at_can_still_be_read(registry):
     assert (names(reader.read(pinned)), pinned.is_current(float("inf"))) == (["a", "b"], True)
     bare = source(registry, "is/followed", tag="", digest=old)
     assert reader.read(bare).revision.sha == old
+
+
+def test_of_a_range_the_newest_version_is_followed(registry):
+    def push(tag):
+        return f"{tag}@{pushed(registry, 'is/ranged', {'a.yaml': config_map(f'of-{tag[0]}')}, tag)}"
+
+    for tag in ("1.0.0", "2.0.0", "1.2.0-rc.1", "latest"):
+        push(tag)
+    newest = push("1.1.0")
+    mine = source(registry, "is/ranged", "", versions=VersionRange.of("1.x"))
+    read = mine.revision()
+    assert (read.sha, mine.is_current(0.0)) == (newest, False)
+    assert mine.revision() is read
+    newer = push("1.10.0_build")
+    assert mine.revision().sha == newer
+    none = source(registry, "is/ranged", "", versions=VersionRange.of(">=3"))
+    assert "no tag is a version in >=3" in refused(none.revision, SourceFault.NO_SUCH_REF)
+    pinned = source(registry, "is/ranged", "1.1.0", newest.partition("@")[2], versions=VersionRange.of("1.x"))
+    assert (pinned.revision().sha, pinned.is_current(float("inf"))) == (newest, True)
 
 
 def test_what_is_where_it_was_is_not_pulled_again(registry):

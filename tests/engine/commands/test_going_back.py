@@ -136,6 +136,7 @@ def test_what_somebody_else_wrote_into_the_annotation_is_no_version(noted):
 
 FOLLOWED = {
     "a tag": {"url": "oci://registry.example.com/shop", "tag": "1.4"},
+    "a range": {"url": "oci://registry.example.com/shop", "semver": "1.x"},
     "no tag": {"url": "oci://registry.example.com/shop"},
     "a digest": {"url": "oci://registry.example.com/shop", "digest": f"sha256:{'cd' * 32}"},
 }

@@ -12,20 +12,25 @@ from msgspec import Struct
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields
 from kubectl_reconcile.core.resources.oci.reference import DIGEST, NoReferenceError, OciRepository, tag_of
+from kubectl_reconcile.core.resources.semver import RangeError, VersionRange
 
 _AT: Final = "spec.source.oci"
-_FIELDS: Final = ("url", "tag", "digest", "interval", "layerSelector", "secretRef")
+_FIELDS: Final = ("url", "tag", "semver", "digest", "interval", "layerSelector", "secretRef")
 _LATEST: Final = "latest"
 
 
 class OciSpec(Struct, frozen=True):
-    """The artifact of the repository at *url* that has *digest*, else that *tag* is at. Of several layers *media_type* chooses; *secret* names the Secret with credentials."""
+    """The artifact of the repository at *url* that has *digest*, else that *tag* is at, or the newest tag in the range *semver*.
+
+    Of several layers *media_type* chooses; *secret* names the Secret with credentials.
+    """
 
     url: str
     tag: str = ""
     digest: str = ""
     media_type: str = ""
     secret: str = ""
+    semver: str = ""
 
     @property
     def repository(self) -> OciRepository:
@@ -40,7 +45,7 @@ class OciSpec(Struct, frozen=True):
             SyncSpecError: a field is malformed; it names the field.
         """
         check_fields(fields, _FIELDS, _AT)
-        url, tag, digest = (_text(fields, name) for name in ("url", "tag", "digest"))
+        url, tag, digest, semver = (_text(fields, name) for name in ("url", "tag", "digest", "semver"))
         if not url:
             raise SyncSpecError(f"{_AT}.url", "is required")
         try:
@@ -50,12 +55,30 @@ class OciSpec(Struct, frozen=True):
         if digest and not DIGEST.fullmatch(digest):
             raise SyncSpecError(f"{_AT}.digest", "isn't a digest: write sha256: and 64 hexadecimal digits")
         try:
-            tag = tag_of(tag) if tag else "" if digest else _LATEST
+            tag = tag_of(tag) if tag else "" if digest or semver else _LATEST
         except NoReferenceError as error:
             raise SyncSpecError(f"{_AT}.tag", str(error)) from None
+        if semver:
+            _check_range(semver, tag)
         chosen = fields.get("layerSelector") or {}
         check_fields(chosen, ("mediaType",), f"{_AT}.layerSelector")
-        return cls(url, tag, digest, chosen.get("mediaType", ""), (fields.get("secretRef") or {}).get("name", ""))
+        return cls(
+            url, tag, digest, chosen.get("mediaType", ""), (fields.get("secretRef") or {}).get("name", ""), semver
+        )
+
+
+def _check_range(semver: str, tag: str) -> None:
+    """Return if a range of versions is one, and no tag is beside it.
+
+    Raises:
+        SyncSpecError: it isn't, or one is.
+    """
+    if tag:
+        raise SyncSpecError(_AT, "tag and semver are both set; keep one")
+    try:
+        VersionRange.of(semver)
+    except RangeError as error:
+        raise SyncSpecError(f"{_AT}.semver", str(error)) from None
 
 
 def _text(fields: Manifest, name: str) -> str:

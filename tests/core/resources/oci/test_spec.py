@@ -12,6 +12,8 @@ READ = {
     "a repository alone, which is followed at latest": ({}, OciSpec(URL, tag="latest")),
     "a tag": ({"tag": "1.4"}, OciSpec(URL, tag="1.4")),
     "a version that no tag can have": ({"tag": "1.4+a"}, OciSpec(URL, tag="1.4_a")),
+    "a range": ({"semver": "1.x"}, OciSpec(URL, semver="1.x")),
+    "a range and a digest, which decides": ({"semver": "1.x", "digest": DIGEST}, OciSpec(URL, digest=DIGEST, semver="1.x")),
     "a digest": ({"digest": DIGEST}, OciSpec(URL, digest=DIGEST)),
     "both": ({"tag": "1.4", "digest": DIGEST}, OciSpec(URL, tag="1.4", digest=DIGEST)),
     "a layer and a Secret": (
@@ -28,6 +30,7 @@ def test_it_is_read(more, found):
 
 
 REFUSED = {
+    "no range": ({"semver": "newest"}, "semver", "has 'newest', which is no version or bound, such as 1.2.x or >=1.2.0"),
     "no URL": ({"url": ""}, "url", "is required"),
     "a number as URL": ({"url": 1}, "url", "isn't text"),
     "another scheme": ({"url": "https://registry.example.com/x"}, "url", "https://registry.example.com/x doesn't begin with oci://"),
@@ -44,3 +47,8 @@ def test_it_is_refused_with_what_to_write(more, field, message):
     with pytest.raises(SyncSpecError) as refused:
         OciSpec.of({"url": URL, **more})
     assert (refused.value.field, refused.value.message) == (f"spec.source.oci.{field}", message)
+
+
+def test_a_tag_and_a_range_exclude_each_other():
+    with pytest.raises(SyncSpecError, match=r"spec\.source\.oci: tag and semver are both set; keep one"):
+        OciSpec.of({"url": URL, "tag": "1.4", "semver": "1.x"})
