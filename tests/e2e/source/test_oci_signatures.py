@@ -25,9 +25,9 @@ KEYS = trusted(KEY)
 
 
 @pytest.fixture(params=["registry", "with_referrers"])
-def running(request):
+def running(request, registry, with_referrers):
     """A registry without a list of referrers, and one that has it."""
-    return request.getfixturevalue(request.param)
+    return {"registry": registry, "with_referrers": with_referrers}[request.param]
 
 
 def push_signed(running, name, key, digest, signed_digest=""):
