@@ -18,12 +18,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from msgspec import Struct
 
+from kubectl_reconcile.core.resources.oci import ed25519ph
 from kubectl_reconcile.core.resources.signatures import Signature
 from kubectl_reconcile.core.resources.trusted_keys import KeysError
 
 MOST_BYTES: Final = 256 * 1024
 """How much text all entries may have together."""
-MOST_KEYS: Final = 100
+MOST_KEYS: Final = 20
 
 _BLOCK: Final = re.compile(r"-----BEGIN (RSA )?PUBLIC KEY-----[A-Za-z0-9+/=\s]*-----END (?:RSA )?PUBLIC KEY-----")
 _CURVES: Final = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
@@ -45,7 +46,11 @@ class PublicKey(Struct, frozen=True):
         return Signature(self.name, f"{_type_of(self.key)} SHA256:{digest}")
 
     def signed(self, signature: bytes, data: bytes) -> bool:
-        """Tell whether *signature* is one by this key on *data*."""
+        """Tell whether *signature* is one by this key on *data*; by Ed25519 also on what is hashed first."""
+        if isinstance(self.key, ed25519.Ed25519PublicKey) and ed25519ph.verify(
+            self.key.public_bytes_raw(), signature, data
+        ):
+            return True
         return any(self._verify(signature, data, each) for each in _hashes_of(self.key))
 
     def _verify(self, signature: bytes, data: bytes, digest: hashes.HashAlgorithm) -> bool:
