@@ -43,7 +43,7 @@ _MOST_TOLD: Final = 1_000
 """How many tags of one repository an answer is remembered of."""
 _NEXT: Final = re.compile(r'<([^<>]{1,2000})>\s*;[^,]{0,200}rel="?next"?')
 _AGENT: Final = {"User-Agent": "kubectl-reconcile"}
-_MANIFESTS: Final = {**_AGENT, "Accept": ", ".join(manifests.ACCEPTED)}
+_ACCEPT: Final = ", ".join(manifests.ACCEPTED)
 _ALL_TAGS: Final = ""
 
 
@@ -151,6 +151,9 @@ class Registry:
             if link is None:
                 return tuple(found)
             url = self._client(Redirects.OWN, 0.0).named(answer.url, link[1])
+            if not url.startswith(f"{self.repository.origin}/"):
+                said = f"{self.repository}: its next page of tags is to be {shown(url)}, which isn't followed"
+                raise SourceError(SourceFault.REFUSED, said)
         raise SourceError(SourceFault.REFUSED, f"{self.repository} has more than {_MOST_PAGES} pages of tags")
 
     # --- by digest ----------------------------------------------------------------------------------------------
@@ -248,7 +251,7 @@ class Registry:
 
     def _get(self, url: str, most: int, redirects: Redirects = Redirects.OWN, *, head: bool = False) -> HttpAnswer:
         deadline_s = time.monotonic() + min(self.access.most_seconds, self.access.limits.seconds)
-        headers = {**_MANIFESTS, **self._tokens.headers()}
+        headers = {**_AGENT, "Accept": _ACCEPT if "/manifests/" in url else "*/*", **self._tokens.headers()}
         return self._client(redirects, deadline_s).ask(url, most, deadline_s, headers, head=head)
 
     def _good(self, answer: HttpAnswer) -> HttpAnswer:

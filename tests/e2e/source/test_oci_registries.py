@@ -520,6 +520,54 @@ def test_a_registry_that_is_allowed_may_be_asked_for_its_own_tokens():
         assert "isn't allowed here" in refused(lambda: mine.resolve("v1", NOW), SourceFault.REFUSED)
 
 
+def test_tags_lead_to_no_other_server_and_not_round_in_circles(monkeypatch):
+    def linking(there):
+        def page(handler):
+            handler.send_response(200)
+            handler.send_header("Link", f'<{there}>; rel="next"')
+            handler.send_header("Content-Length", "2")
+            handler.end_headers()
+            handler.wfile.write(b"{}")
+
+        return page
+
+    first = "/v2/shop/tags/list?n=1000"
+    with silence() as (port, heard):
+        with written({first: linking(f"http://127.0.0.1:{port}/v2/shop/tags/list")}) as (url, _):
+            said = refused(lambda: bad(url).tags(NOW), SourceFault.REFUSED)
+            assert f"http://127.0.0.1:{port}/v2/shop/tags/list, which isn't followed" in said
+        assert heard == []
+    monkeypatch.setattr("kubectl_reconcile.source.oci.registry._MOST_PAGES", 7)
+    with written({first: linking(first)}) as (url, asked):
+        assert "has more than 7 pages of tags" in refused(lambda: bad(url).tags(NOW), SourceFault.REFUSED)
+        assert len(asked) == 7
+
+
+def test_only_manifests_are_asked_for_by_their_media_types():
+    layer, heard = Layer(packed(FILES)), []
+    manifest = manifest_for(layer)
+    digest = digest_of(manifest)
+
+    def page(data):
+        def answer(handler):
+            heard.append(handler.headers["Accept"])
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(data)))
+            handler.end_headers()
+            handler.wfile.write(data)
+
+        return answer
+
+    pages = {
+        f"/v2/shop/manifests/{digest}": page(manifest),
+        f"/v2/shop/blobs/{digest_of(layer.data)}": page(layer.data),
+    }
+    with written(pages) as (url, _):
+        assert artifact(bad(url), digest).files == READ
+    assert OCI_MANIFEST in heard[0]
+    assert heard[1:] == ["*/*"]
+
+
 def test_no_more_is_read_than_a_manifest_says():
     layer = Layer(packed(FILES))
     manifest = manifest_for(layer)
