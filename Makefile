@@ -18,7 +18,7 @@ ORDERED = $(if $(filter-out random,$(ORDER)),echo "ORDER=$(ORDER): the only choi
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render registry demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render registry fixtures demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,6 +70,9 @@ images: $(READY) ## Build the programs of databases, and fetch those that Maven 
 
 registry: $(READY) ## Build the registries that tests pull from (some minutes the first time)
 	@program=$$($(BIN)/python -m tests.registry_server) && echo "==> the registries of tests are $$program"
+
+fixtures: registry ## Record again what the real cosign signs (COSIGN=path of its program)
+	@$(BIN)/python -m tests.oci_fixtures $(or $(COSIGN),cosign)
 
 builds: sandbox render registry images ## Build all programs that tests need (minutes the first time)
 

@@ -1,4 +1,4 @@
-"""Records what the real cosign signs: ``python -m tests.oci_fixtures COSIGN``, with the path of its program (``go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3``).
+"""Records what the real cosign signs: ``make fixtures COSIGN=…``, with the path of its program (``go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3``).
 
 It signs an artifact in a registry of this machine, in both layouts and with a key of each kind, and asks neither a log nor a clock. What it pushed, and the public
 keys, are the fixture; the private keys are gone.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,9 @@ def main(cosign: str) -> None:
         environ = {**os.environ, "HOME": name, "DOCKER_CONFIG": name, "COSIGN_PASSWORD": "pa55word"}
 
         def run(*words: str) -> None:
-            subprocess.run([cosign, *words], cwd=folder, env=environ, check=True, stdin=subprocess.DEVNULL)
+            subprocess.run(
+                [Path(cosign).resolve(), *words], cwd=folder, env=environ, check=True, stdin=subprocess.DEVNULL
+            )
 
         with open_registry(build_registry(print), folder) as running:
             found = []
@@ -75,4 +78,4 @@ def _pushed(mine: Registry, digest: str) -> dict:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(shutil.which(sys.argv[1]) or sys.exit(f"{sys.argv[1]} isn't a program"))
