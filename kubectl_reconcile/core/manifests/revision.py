@@ -34,7 +34,8 @@ class Revision(Struct, frozen=True):
     folders of which nothing is listed, since they are the input of a renderer (kustomize, Helm).
     *stamps* tell, by path, the values of variables apart that stand in a file. *path* is what was looked at, as problems name it. Of an *overlay*, a folder by its path from the root, nothing is listed before
     it was rendered: what it renders to is in files that it doesn't hold. Then *files* are those that objects come from, and
-    their ids are of what came from each. One that *is_chart* is rendered by Helm. *commit* says who made it, None for a folder.
+    their ids are of what came from each. One that *is_chart* is rendered by Helm. Where it *is_over*, what the Sync itself says changes the objects; one that *is_plain* are manifests
+    even so. *folder* is what was looked at by its path from the root of the tree. *commit* says who made it, None for a folder.
     """
 
     sha: str
@@ -46,6 +47,9 @@ class Revision(Struct, frozen=True):
     stamps: Mapping[str, str] = field(default_factory=dict)
     overlay: str | None = None
     is_chart: bool = False
+    is_over: bool = False
+    is_plain: bool = False
+    folder: str = ""
     commit: Commit | None = None
 
     @property

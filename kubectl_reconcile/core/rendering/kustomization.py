@@ -58,6 +58,11 @@ _HINTS: Final = (
     (re.compile(r"is not in or below"), "copy the file into the folder, or make its own folder a base"),
     (re.compile(r"symbolic link"), "link within the repository, or commit the file itself"),
     (re.compile(r"cycle detected"), "remove one of these entries"),
+    (
+        re.compile(r"no resource matches strategic merge patch"),
+        "name an object that is there; with a target, a patch that matches nothing is a warning",
+    ),
+    (re.compile(r"unable to parse SM or JSON patch"), "write a part of an object, or a list of JSON patch operations"),
 )
 
 

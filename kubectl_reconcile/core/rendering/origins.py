@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.manifests.parse import Located, Steps
@@ -32,6 +33,7 @@ from kubectl_reconcile.core.rendering.entries import (
     line_of,
     replacement_targets,
 )
+from kubectl_reconcile.core.rendering.over import FIELD, FILE, field_at
 from kubectl_reconcile.core.rendering.rendered import Rendering
 
 OWN: Final = -1
@@ -71,6 +73,8 @@ class FieldLine(Struct, frozen=True):
     entry: str = ""
 
     def __str__(self) -> str:
+        if self.file.startswith(FIELD):  # which says what it is
+            return self.file
         told = {OriginKind.FILE: "", OriginKind.PATCH: " (patch)"}.get(self.by, f" ({self.entry or self.by.value})")
         return f"{place_of(self.file, self.line)}{told}"
 
@@ -182,7 +186,14 @@ class Origins:
         return [by for by in traced.by if by == OWN or self.traces.steps[by].by != _RENAMES]
 
     def _line(self, number: int, by: int, traced: TracedField) -> FieldLine | None:
-        """Return the line that a step had a field from; None where it turns out to have nothing to do with it."""
+        """Return the line that a step had a field from, or the field of the Sync; None where it turns out to have nothing to do with it."""
+        found = self._line_in_file(number, by, traced)
+        if found is None or found.file != FILE:
+            return found
+        text = self.traces.files.get(FILE, b"").decode()
+        return replace(found, file=field_at(text, found.line), line=0)
+
+    def _line_in_file(self, number: int, by: int, traced: TracedField) -> FieldLine | None:
         trace, files = self.traces.objects[number], self.traces.files
         if by == OWN:
             file = self.traces.rendering.objects[number].file
@@ -213,7 +224,7 @@ class Origins:
                 line: int | None = line_of(text.data, place) if found else 0
             else:
                 line = self._texts.line(text.data, [trace.first, trace.entered], traced.key, strictly=True)
-            if line:
+            if line and text.file != FILE:
                 return FieldLine(text.file, line + text.above, OriginKind.PATCH)
         return FieldLine(entry.file, entry.line, OriginKind.PATCH)
 

@@ -69,6 +69,18 @@ class Rendering(Struct, frozen=True):
     lookups: tuple[str, ...] = ()
 
 
+class PlainObjects(Struct, frozen=True):
+    """Objects as manifests state them, each as text with its file, and what tells that there are still the same files."""
+
+    objects: tuple[RenderedObject, ...]
+    consulted: Consulted
+
+    @property
+    def key(self) -> str:
+        """What names them."""
+        return _hash("".join(f"{each.file}\0{each.text}\n" for each in self.objects))
+
+
 _API_VERSION: Final = re.compile(r"^apiVersion: [\"']?(?:([^/\s\"']*)/)?", re.MULTILINE)
 _KIND: Final = re.compile(r"^kind: [\"']?([^\s\"']+)", re.MULTILINE)
 

@@ -19,6 +19,7 @@ from kubectl_reconcile.core.objects import Manifest, Problem, Severity, map_at
 from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields, duration_s, one_of
 from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
+from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE, KustomizeSpec, KustomizeSpecError
 from kubectl_reconcile.core.resources.oci.spec import OciSpec
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
@@ -83,6 +84,7 @@ class SourceSpec(Struct, frozen=True):
     interval_s: float = 60.0
     render: Render = Render.AUTO
     helm: HelmSpec = NO_HELM
+    kustomize: KustomizeSpec = NO_KUSTOMIZE
     substitute: SubstituteSpec = NO_SUBSTITUTION
     oci: OciSpec | None = None
 
@@ -108,6 +110,7 @@ class SourceSpec(Struct, frozen=True):
             interval_s=_interval_s(fields),
             render=_render(fields, chart),
             helm=_helm(fields.get("helm") or {}),
+            kustomize=_kustomize(fields.get("kustomize") or {}),
             substitute=_substitute(fields),
             oci=None if oci is None else OciSpec.of(oci),
         )
@@ -138,13 +141,14 @@ class SourceSpec(Struct, frozen=True):
         return frozenset(name for name in (*git, *others) if name)
 
     def told(self) -> dict[str, Any]:
-        """Return what it says of charts, in wire form and without what is as it would be anyway: no revision tells that."""
+        """Return what it says of charts and of patches, in wire form and without what is as it would be anyway: no revision tells that."""
         chart = {"chart": self.chart.told()} if self.chart else {}
-        return {**chart, **self.helm.told()}
+        kustomize = {"kustomize": told} if (told := self.kustomize.told()) else {}
+        return {**chart, **self.helm.told(), **kustomize}
 
 
 _NOBODY: Final = OciSpec("")
-_FIELDS: Final = ("git", "oci", "chart", "path", "render", "helm", "substitute")
+_FIELDS: Final = ("git", "oci", "chart", "path", "render", "helm", "kustomize", "substitute")
 
 
 def former_fields(source: Manifest) -> tuple[Problem, ...]:
@@ -187,10 +191,11 @@ def address_of(sync: Manifest) -> str:
 
 
 def chart_settings(sync: Manifest) -> dict[str, Any]:
-    """Return what the manifest of a Sync says of a chart, in the form of ``SourceSpec.told``, wherever it stands."""
+    """Return what the manifest of a Sync says of a chart and of patches, in the form of ``SourceSpec.told``, wherever it stands."""
     source = map_at(sync, "spec", "source")
     chart = {name: value for name, value in map_at(source, "chart").items() if name != "interval"}
-    return {**map_at(source, "helm"), **({"chart": chart} if chart else {})}
+    beside = {name: found for name, found in (("chart", chart), ("kustomize", map_at(source, "kustomize"))) if found}
+    return {**map_at(source, "helm"), **beside}
 
 
 def _chart(fields: Manifest) -> ChartSpec | None:
@@ -263,6 +268,13 @@ def _helm(fields: Manifest) -> HelmSpec:
         return HelmSpec.of(fields) if fields else NO_HELM
     except HelmSpecError as error:
         raise SyncSpecError(f"spec.source.helm.{error.field}", error.message) from None
+
+
+def _kustomize(fields: Manifest) -> KustomizeSpec:
+    try:
+        return KustomizeSpec.of(fields) if fields else NO_KUSTOMIZE
+    except KustomizeSpecError as error:
+        raise SyncSpecError(f"spec.source.kustomize.{error.field}", error.message) from None
 
 
 def _substitute(fields: Manifest) -> SubstituteSpec:

@@ -24,6 +24,7 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.rendering.accepting import Accepting, Proposal, why_not_proved
 from kubectl_reconcile.core.rendering.chart_values import ValuesFile, proposals
 from kubectl_reconcile.core.rendering.origins import FieldLine, Origins, ValueOrigin
+from kubectl_reconcile.core.rendering.over import FIELD
 from kubectl_reconcile.core.rendering.rendered import Rendering, objects_of
 from kubectl_reconcile.core.ssa.lookup import value_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
@@ -65,7 +66,7 @@ def _with_origins(target: Target, made: Plan, *, asked: bool) -> Plan:
 
 def is_overlay(revision: Revision) -> bool:
     """Tell whether kustomize makes a revision's objects."""
-    return revision.overlay is not None and not revision.is_chart
+    return revision.overlay is not None and (revision.is_over or not revision.is_chart)
 
 
 def _told(change: Change, places: Mapping[tuple[str, int], Located], origins: OverlayOrigins) -> Change:
@@ -136,7 +137,7 @@ class OverlayOrigins(Struct):
 
     def _brought(self, file: str, lines: set[int]) -> Mapping[int, Commit]:
         history = self.target.source.history
-        if history is None:
+        if history is None or file.startswith(FIELD):
             return {}
         commits = history.commits_touching(file, self.revision.sha, limit=_MOST_VERSIONS)
         versions = zip(commits, history.versions(file, [each.sha for each in commits]), strict=False)
@@ -150,7 +151,7 @@ class OverlayOrigins(Struct):
         if self._origins is None:
             reader, overlay = self.target.reader, self.revision.overlay or ""
             with self.target.source.tree(self.revision.sha) as tree:
-                self._origins = Origins(reader.renderer.trace(overlay, tree, reader.limits))
+                self._origins = Origins(reader.traced(self.target.source, overlay, tree))
         return self._origins
 
 
@@ -176,6 +177,8 @@ class RenderedEditor(Struct):
         Raises:
             SourceError: a file can't be read.
         """
+        if self.revision.is_plain:
+            return "", f"{FIELD} changes what {located.path} says; edit one of them"
         number = -located.line - 1
         before = objects_of(self._rendered({})).manifests
         if not 0 <= number < len(before):
@@ -188,7 +191,7 @@ class RenderedEditor(Struct):
             return self._proved(self._of_chart(now, edit), before, edit, said)
         reader = self.target.reader
         overlay = self.revision.overlay or ""
-        origins = Origins(reader.renderer.trace(overlay, EditedTree(self.tree, self.files), reader.limits))
+        origins = Origins(reader.traced(self.target.source, overlay, EditedTree(self.tree, self.files)))
         if number >= len(origins.traces.objects):
             return "", "its origin isn't known"
         way = Accepting(overlay, origins, number, before[number], steps, edit)

@@ -115,14 +115,15 @@ def _place(live: Manifest) -> str:
 
 
 def settings_as_written(live: Manifest, settings: Manifest) -> dict[str, Manifest | None]:
-    """Return the fields of ``spec.source`` that make these *settings* of a chart, None for one that isn't needed.
+    """Return the fields of ``spec.source`` that make these *settings* of a chart and of patches, None for one that isn't needed.
 
     A live Sync that has its chart where earlier versions had it keeps it there.
     """
-    helm = {name: value for name, value in settings.items() if name != "chart"}
+    kustomize = {"kustomize": settings.get("kustomize")}
+    helm = {name: value for name, value in settings.items() if name != "kustomize"}
     if map_at(live, "spec", "source", "helm").get("chart"):
-        return {"helm": settings}
-    return {"chart": settings.get("chart"), "helm": helm}
+        return {"helm": helm, **kustomize}
+    return {"chart": helm.pop("chart", None), "helm": helm, **kustomize}
 
 
 def _patch_of_settings(live: Manifest, settings: Manifest) -> dict[str, Any]:

@@ -23,10 +23,20 @@ from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.rendering.derived import altered, concealed, with_marks
 from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, Answers, marked
-from kubectl_reconcile.core.rendering.rendered import Consulted, Draw, Rendering, objects_of, revision_of
+from kubectl_reconcile.core.rendering.origins import Traces
+from kubectl_reconcile.core.rendering.over import Over
+from kubectl_reconcile.core.rendering.rendered import (
+    Consulted,
+    Draw,
+    PlainObjects,
+    Rendering,
+    objects_of,
+    revision_of,
+)
 from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted, without_secrets
 from kubectl_reconcile.core.resources.helm import LookupPolicy, Unstable
 from kubectl_reconcile.core.resources.history import digest_of, digest_of_sorted, print_of
+from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source import contents
@@ -34,6 +44,7 @@ from kubectl_reconcile.source.base import Chart, Followed
 from kubectl_reconcile.source.charts.archive import TreeWithChart
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import GitLimits, raising
+from kubectl_reconcile.source.render.plain import manifests_below, plain_at, stated
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
 
 _NOBODY: Final = Sync("", "")
@@ -119,6 +130,14 @@ class _ReadFiles(Struct, frozen=True):
         return _ReadFiles(blobs, files, prints, weight)
 
 
+def _over_of(sync: Sync | None, revision: Revision) -> Over | None:
+    """Return what a Sync changes of the objects of a revision; None where that is nothing."""
+    spec = sync.source.kustomize if sync is not None and sync.source is not None else NO_KUSTOMIZE
+    if spec == NO_KUSTOMIZE:
+        return None
+    return Over(spec, revision.folder if revision.overlay is None else revision.overlay)
+
+
 def _objects_in(files: Iterable[_ReadFile | Parsed]) -> int:
     return sum(len(each.manifests) for each in files)
 
@@ -169,6 +188,8 @@ class ManifestReader(Struct):
     _newest: Desired | None = None
     _rendered: tuple[Rendering, Parsed] | None = None
     _release: Release | None = None
+    _over: Over | None = None
+    _plain: PlainObjects | None = None
     _filled: tuple[Desired, Values, Desired] | None = None
 
     def filled(self, desired: Desired, values: Values, line_of: LineOf) -> Desired:
@@ -187,9 +208,13 @@ class ManifestReader(Struct):
             SourceError: the source can't be read; the message says why.
         """
         revision = source.revision()
+        over = _over_of(sync, revision)
         if revision.overlay is not None:
             release = self.release_of(sync or _NOBODY).answered(self.answers) if revision.is_chart else None
-            return self._read_overlay(source, revision, revision.overlay, release)
+            return self._read_overlay(source, revision, revision.overlay, release, over)
+        if over is not None:
+            return self._read_plain(source, revision, over)
+        self._over = self._plain = None
         if self._newest is not None and self._newest.revision == revision:
             return self._newest
         self._parse(source, revision)
@@ -212,7 +237,8 @@ class ManifestReader(Struct):
         """
         with source.tree(sha) as tree:
             release = self._release if like.is_chart else None
-            rendering = self._render(like.overlay or "", tree, release)
+            plain = plain_at(tree, self._read.files, self.limits) if like.is_plain else None
+            rendering = self._render(like.overlay or "", tree, release, over=self._over, plain=plain)
             return self._objects_of(like.overlay or "", tree, rendering, release).manifests
 
     def drawn_anew(self, source: ReadableSource, desired: Desired) -> tuple[Located, ...]:
@@ -223,7 +249,7 @@ class ManifestReader(Struct):
         """
         revision = desired.revision
         with source.tree(revision.sha) as tree:
-            rendering = self._render(revision.overlay or "", tree, desired.release, again=True)
+            rendering = self._render(revision.overlay or "", tree, desired.release, over=self._over, again=True)
             return self._objects_of(revision.overlay or "", tree, rendering, desired.release).manifests
 
     def told_anew(self, source: ReadableSource, desired: Desired, sync: Sync) -> Desired:
@@ -233,9 +259,8 @@ class ManifestReader(Struct):
             SourceError: the source can't be read any more.
         """
         revision = desired.revision
-        return self._read_overlay(
-            source, revision, revision.overlay or "", self.release_of(sync).answered(self.answers)
-        )
+        release = self.release_of(sync).answered(self.answers)
+        return self._read_overlay(source, revision, revision.overlay or "", release, _over_of(sync, revision))
 
     def rendered_again(self, overlay: str, tree: Tree) -> Rendering:
         """Return what the folder *overlay* of *tree* renders to, by the way that was gone last. Blocks.
@@ -243,7 +268,23 @@ class ManifestReader(Struct):
         Raises:
             SourceError: the tree can't be read.
         """
-        return self._render(overlay, tree, self._release)
+        return self._render(overlay, tree, self._release, over=self._over)
+
+    def traced(self, source: ReadableSource, overlay: str, tree: Tree) -> Traces:
+        """Return where each field comes from of what the folder *overlay* of *tree* renders to, by the way that was gone last. Blocks.
+
+        Raises:
+            SourceError: the source can't be read any more.
+        """
+        if self._over is None or (self._release is None and self._plain is None):
+            return self.renderer.trace(overlay, tree, self.limits, over=self._over)
+        if self._plain is None:
+            below = self._render(overlay, tree, self._release, over=None)
+            return self.renderer.trace(overlay, tree, self.limits, over=self._over, objects=below.objects)
+        paths = {blob: path for path, blob in self._read.blobs.items()}
+        files = {paths[blob]: data for blob, data in source.read_many(paths)}
+        objects = self._plain.objects
+        return self.renderer.trace(overlay, tree, self.limits, over=self._over, objects=objects, files=files)
 
     @property
     def release(self) -> Release | None:
@@ -259,14 +300,24 @@ class ManifestReader(Struct):
         """Return what of it has no answer yet."""
         return self.answers.lack(self.asked())
 
-    def _render(self, overlay: str, tree: Tree, release: Release | None, *, again: bool = False) -> Rendering:
-        """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree."""
+    def _render(
+        self,
+        overlay: str,
+        tree: Tree,
+        release: Release | None,
+        *,
+        over: Over | None,
+        plain: PlainObjects | None = None,
+        again: bool = False,
+    ) -> Rendering:
+        """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree; and what is built over it, or over *plain* objects."""
         if release is None or release.chart is None:
-            return self.renderer.render(overlay, tree, self.limits, release, again=again)
+            return self.renderer.render(overlay, tree, self.limits, release, over=over, plain=plain, again=again)
         if self.chart is None or self.chart.pin != release.chart:
             raise SourceError(SourceFault.REFUSED, f"{release.chart} can't be fetched here")
         at = release.folder(overlay)
-        return self.renderer.render(at, TreeWithChart(tree, self.chart.files(), at), self.limits, release, again=again)
+        beside = TreeWithChart(tree, self.chart.files(), at)
+        return self.renderer.render(at, beside, self.limits, release, over=over, again=again)
 
     def _objects_of(self, overlay: str, tree: Tree, rendering: Rendering, release: Release | None) -> Parsed:
         """Return the objects of a rendering; where it is a chart's, with marks at what contains, or comes from, values of Secrets that it looked up."""
@@ -274,7 +325,7 @@ class ManifestReader(Struct):
         found = objects_of(rendering, unstable)
         if release is None or not release.answers.secrets():
             return found
-        beside = self._render(overlay, tree, release.answered(altered(release.answers)))
+        beside = self._render(overlay, tree, release.answered(altered(release.answers)), over=self._over)
         second = objects_of(beside, unstable)
         derived = set(rendering.lookups) - set(beside.lookups)
         told = with_marks(
@@ -289,7 +340,7 @@ class ManifestReader(Struct):
         return rendered[0].consulted if is_rendered and rendered is not None else {}
 
     def _read_overlay(
-        self, source: ReadableSource, revision: Revision, overlay: str, release: Release | None
+        self, source: ReadableSource, revision: Revision, overlay: str, release: Release | None, over: Over | None
     ) -> Desired:
         """Return what an overlay or a chart renders to; the same as before while nothing that it consists of changes."""
         newest = self._newest
@@ -298,17 +349,49 @@ class ManifestReader(Struct):
             and newest.revision.overlay == overlay
             and newest.revision.sha == revision.sha
             and self._release == release
+            and self._over == over
+            and self._plain is None
         )
         if newest is not None and is_known and self._rendered is not None and self._rendered[0].consulted:
             return newest
+        self._over, self._plain = over, None
         with source.tree(revision.sha) as tree:
-            rendering = self._render(overlay, tree, release)
+            rendering = self._render(overlay, tree, release, over=over)
             if self._rendered is None or self._rendered[0] is not rendering:
                 self._rendered = rendering, self._objects_of(overlay, tree, rendering, release)
         self._release = release
-        found = self._rendered[1]
+        return self._shown(replace(revision, is_over=over is not None), release)
+
+    def _read_plain(self, source: ReadableSource, revision: Revision, over: Over) -> Desired:
+        """Return what the Sync makes of manifests; the same as before while they and what it names are the same.
+
+        Raises:
+            SourceError: there are too many objects, or a file can't be read.
+        """
+        self._parse(source, revision)
+        files = self._read.files
+        told = tuple(chain.from_iterable(map(attrgetter("problems"), files.values())))
+        with source.tree(revision.sha) as tree:
+            self._plain = PlainObjects(stated(files.items()), manifests_below(tree, over.folder))
+            self._over, self._release = over, None
+            rendering = self._render(over.folder, tree, None, over=over, plain=self._plain)
+        if self._rendered is None or self._rendered[0] is not rendering:
+            self._rendered = rendering, objects_of(rendering)
+        shown = replace(
+            revision, overlay=over.folder, is_over=True, is_plain=True, problems=(*revision.problems, *told)
+        )
+        return self._shown(shown, None)
+
+    def _shown(self, revision: Revision, release: Release | None) -> Desired:
+        """Return what was rendered last, of a *revision* that has problems of its own; the same as before if it is the same."""
+        if self._rendered is None:
+            raise AssertionError("nothing was rendered")
+        rendering, found = self._rendered
+        newest, overlay = self._newest, revision.overlay
+        found = Parsed(found.manifests, (*revision.problems, *found.problems)) if revision.problems else found
         self._check("objects", len(found.manifests), f"{overlay or revision.path}: with this file there are")
         shown = revision_of(revision, rendering, found)
+        shown = replace(shown, unrendered=(*revision.unrendered, *shown.unrendered))
         if newest is None or newest.revision != shown or newest.release != release:
             digest = digest_of(map(without_secrets, found.manifests))
             newest = self._newest = Desired(

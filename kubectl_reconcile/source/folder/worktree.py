@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import stat
 import threading
 import time
@@ -135,7 +136,8 @@ class WorktreeSource:
             self._digests = {name: known for name, known in self._digests.items() if name in there}
         digest = hashlib.sha256("".join(f"{path}\0{blob_id}\n" for path, blob_id in files.items()).encode())
         sha = f"worktree-{digest.hexdigest()[:32]}"
-        return Revision(sha, "", files, tuple(problems), found.unrendered, self._label())
+        folder = posixpath.dirname(self._overlay()) if self._is_file else self._overlay()
+        return Revision(sha, "", files, tuple(problems), found.unrendered, self._label(), folder=folder)
 
     @contextmanager
     def tree(self, sha: str) -> Iterator[FolderTree]:  # noqa: ARG002 - a folder has no other revision than that of now

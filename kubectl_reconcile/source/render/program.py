@@ -21,7 +21,7 @@ SOURCES: Final = GoProgram(
     "the program that renders overlays and charts",
     Path(__file__).parent / "program",
     (
-        "go.mod", "go.sum", "main.go", "frames.go", "files.go", "kustomize.go", "steps.go", "trace.go",
+        "go.mod", "go.sum", "main.go", "frames.go", "files.go", "kustomize.go", "over.go", "steps.go", "trace.go",
         "helm.go", "helm_checks.go", "helm_functions.go", "helm_objects.go",
         "fence_linux.go", "fence_linux_amd64.go", "fence_linux_arm64.go", "fence_other.go",
     ),

@@ -15,7 +15,7 @@ import contextlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,14 +25,16 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.fair.patience import Impatience
 from kubectl_reconcile.core.fair.shares import Limits
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree, TreeEntry
-from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.objects import Problem, errors_among
 from kubectl_reconcile.core.rendering import charts, lookups
 from kubectl_reconcile.core.rendering.charts import Release, chart_file
 from kubectl_reconcile.core.rendering.entries import BuildStep, kustomization_among
 from kubectl_reconcile.core.rendering.kustomization import failure, notices, unmatched, unused_configurations
 from kubectl_reconcile.core.rendering.origins import Traces
+from kubectl_reconcile.core.rendering.over import FIELD, FILE, Over, placed, readable
 from kubectl_reconcile.core.rendering.rendered import (
     Consulted,
+    PlainObjects,
     RenderedObject,
     Rendering,
     kind_of,
@@ -82,8 +84,11 @@ _MOMENT_S: Final = 2.0
 
 _MOST_HEAVY: Final = 1000
 
+_Done = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Carries out an order."""
+
 _Key = tuple[str, str]
-"""The path of an overlay or a chart, and what names the release of a chart."""
+"""The path of an overlay or a chart, and what names the release of a chart, what is built over it and over which objects."""
 
 
 class _Kept(Struct):
@@ -137,16 +142,25 @@ class Renderer(Struct, eq=False):
     _kept: _Kept = field(default_factory=_Kept)
 
     def render(
-        self, overlay: str, tree: Tree, limits: GitLimits, release: Release | None = None, *, again: bool = False
+        self,
+        overlay: str,
+        tree: Tree,
+        limits: GitLimits,
+        release: Release | None = None,
+        *,
+        over: Over | None = None,
+        plain: PlainObjects | None = None,
+        again: bool = False,
     ) -> Rendering:
         """Return what the folder *overlay* of *tree* renders to: as an overlay, or as a chart with a *release*. Blocks.
 
-        Where it can't be rendered, that is among its problems. *again* renders also what is known, for other values of what is drawn.
+        What is to be built *over* that is built over it, or over *plain* objects. Where it can't be rendered, that is among its problems. *again*
+        renders also what is known, for other values of what is drawn.
 
         Raises:
             SourceError: the tree can't be read, it isn't needed any more, or others of its tenant took too long just now.
         """
-        wanted = _Wanted(overlay, release)
+        wanted = _Wanted(overlay, release, over, plain)
         known = None if again else self._known(wanted, tree)
         if known is not None:
             return known
@@ -202,15 +216,25 @@ class Renderer(Struct, eq=False):
             message = f"not rendered for {pause_s:.0f} s more: renderings of this namespace took longer than {self.seconds:.0f} s"
             raise SourceError(SourceFault.UNREACHABLE, message, "it will be retried; repair those that took too long")
 
-    def trace(self, overlay: str, tree: Tree, limits: GitLimits) -> Traces:
+    def trace(
+        self,
+        overlay: str,
+        tree: Tree,
+        limits: GitLimits,
+        *,
+        over: Over | None = None,
+        objects: Sequence[RenderedObject] | None = None,
+        files: Mapping[str, bytes] | None = None,
+    ) -> Traces:
         """Render the folder *overlay* of *tree* once more and return where each field comes from; nothing where that fails. Blocks.
 
-        It takes some times as long, so it has a process of its own, and nobody else waits for it but for memory.
+        What is built *over* it is built over *objects* instead where there are some; *files* are what these come from. It takes some times as long, so it has a process of its own, and nobody else waits for it but for memory.
 
         Raises:
             SourceError: the tree can't be read, or it isn't needed any more.
         """
-        order = {"kustomize": {"path": overlay, "mostBytes": MOST_OUTPUT_BYTES, "origins": True}}
+        order = {"kustomize": {**_order(overlay, over, objects), "origins": True}}
+        text = {} if over is None else {FILE: over.text(None if objects is None else len(objects)).encode()}
         is_heavy = False
         for _ in range(_MOST_FETCHES):
             recorder = _Recorder(tree, limits)
@@ -227,7 +251,8 @@ class Renderer(Struct, eq=False):
                 ending().check()
                 break
             if not recorder.missing:
-                return Traces.of(_overlay(overlay, done, recorder), done, recorder.files)
+                read = {**text, **recorder.files, **(files or {})}
+                return Traces.of(_overlay(overlay, done, read, recorder.consulted), done, read)
             tree.bring(recorder.missing)
         return Traces(Rendering((), (), {}))
 
@@ -271,13 +296,15 @@ class Renderer(Struct, eq=False):
             return wanted.problem(said, program.HOW_TO_GET, {})
         waited = ending()
         waited.check()
+        began_s = time.monotonic()
+
+        def done(order: Mapping[str, Any]) -> Mapping[str, Any]:
+            return self._alone(order, recorder, is_heavy=True) if is_heavy else self._light(place, order, recorder)
+
         try:
-            order = wanted.order()
+            rendering = wanted.rendering(done, recorder)
         except HelmSpecError as error:
             return wanted.problem(f"spec.source.helm.{error}", "", {})
-        began_s = time.monotonic()
-        try:
-            done = self._alone(order, recorder, is_heavy=True) if is_heavy else self._light(place, order, recorder)
         except RenderingEndedError as error:
             waited.check()
             if isinstance(error, RenderingLargeError) and not is_heavy:
@@ -289,7 +316,7 @@ class Renderer(Struct, eq=False):
             return wanted.problem(f"it can't be rendered: {error}", _SMALLER, recorder.consulted)
         with self._guard:
             self._late.was_in_time(TENANT.get())
-        return wanted.rendering(done, recorder)
+        return rendering
 
     def _note_heavy(self, who: tuple[str, ...]) -> None:
         """Note what needs more memory than light ones have, so that it isn't tried next time; of many the first are forgotten."""
@@ -410,56 +437,97 @@ class _Recorder(Struct):
 
 
 class _Wanted(Struct, frozen=True):
-    """What is to be rendered: the folder at *path*, as an overlay, or as a chart with a *release*."""
+    """What is to be rendered: the folder at *path*, as an overlay, or as a chart with a *release*; *over* that, or over *plain* objects, is built more."""
 
     path: str
     release: Release | None
+    over: Over | None = None
+    plain: PlainObjects | None = None
 
     @property
     def what(self) -> str:
+        if self.plain is not None:
+            return f"the Sync has {FIELD}"
         return "a kustomization" if self.release is None else "a Helm chart"
 
     @property
     def key(self) -> _Key:
-        return self.path, "" if self.release is None else self.release.key
-
-    def order(self) -> Mapping[str, Any]:
-        """Return what the program is told.
-
-        Raises:
-            HelmSpecError: a chart can't be rendered with this release.
-        """
-        if self.release is None:
-            return {"kustomize": {"path": self.path, "mostBytes": MOST_OUTPUT_BYTES}}
-        return {"helm": self.release.order(self.path, MOST_OUTPUT_BYTES)}
+        return self.path, " ".join(each.key if each else "-" for each in (self.release, self.over, self.plain))
 
     def problem(self, said: str, hint: str, consulted: Consulted) -> Rendering:
         """Return that it can't be rendered."""
         own = kustomization_among(self.path, consulted) if self.release is None else chart_file(self.path)
-        return Rendering((), (Problem(own, 0, said, hint),), consulted)
+        return Rendering((), (Problem(FIELD if self.plain else own, 0, said, hint),), consulted)
 
-    def rendering(self, done: Mapping[str, Any], recorder: _Recorder) -> Rendering:
-        """Return what the program says of it."""
-        return (
-            _overlay(self.path, done, recorder)
-            if self.release is None
-            else _chart(self.path, self.release, done, recorder)
+    def rendering(self, done: _Done, recorder: _Recorder) -> Rendering:
+        """Return what the program makes of it: *done* carries an order out.
+
+        Raises:
+            HelmSpecError: a chart can't be rendered with this release.
+        """
+        if self.plain is not None:
+            below = Rendering(self.plain.objects, (), self.plain.consulted)
+        elif self.release is None:
+            said = done({"kustomize": _order(self.path, self.over, None)})
+            text = {} if self.over is None else {FILE: self.over.text(None).encode()}
+            return _overlay(self.path, said, {**text, **recorder.files}, recorder.consulted)
+        else:
+            said = done({"helm": self.release.order(self.path, MOST_OUTPUT_BYTES)})
+            below = _chart(self.path, self.release, said, recorder)
+        if self.over is None or recorder.missing or not below.objects or errors_among(below.problems):
+            return below
+        return _over(self.over, below, done, recorder)
+
+
+def _order(overlay: str, over: Over | None, objects: Sequence[RenderedObject] | None) -> Mapping[str, Any]:
+    """Return what the program is told of an overlay, of what is built over it, or over *objects* instead."""
+    if over is None:
+        return {"path": overlay, "mostBytes": MOST_OUTPUT_BYTES}
+    texts = None if objects is None else [(each.text, each.file) for each in objects]
+    return over.order(MOST_OUTPUT_BYTES, texts)
+
+
+def _over(over: Over, below: Rendering, done: _Done, recorder: _Recorder) -> Rendering:
+    """Return what is built over the objects of a rendering; where some are drawn by chance, over those that were drawn again, too."""
+
+    def built(objects: Sequence[RenderedObject]) -> Rendering:
+        said = done({"kustomize": _order("", over, objects)})
+        text = {FILE: over.text(len(objects)).encode()}
+        return _overlay(over.folder, said, {**text, **recorder.files}, recorder.consulted)
+
+    first = built(below.objects)
+    objects: tuple[RenderedObject, ...] | None = first.objects
+    if any(each.again for each in below.objects):
+        objects = paired(
+            first.objects, built([replace(each, text=each.again or each.text) for each in below.objects]).objects
         )
+    told = (*below.problems, *first.problems)
+    consulted = {**below.consulted, **recorder.consulted} if below.consulted else {}
+    if objects is None:
+        told = (
+            *told,
+            Problem(FIELD, 0, "its objects are others at each rendering", "make no object depend on random values"),
+        )
+    return Rendering(objects or (), told, consulted, lookups=below.lookups)
 
 
-def _overlay(overlay: str, done: Mapping[str, Any], recorder: _Recorder) -> Rendering:
-    files = recorder.files
-    if said := str(done.get("error") or ""):
-        failed = done.get("failed")
-        problem = failure(said[:20_000], overlay, files, BuildStep.of(failed) if isinstance(failed, dict) else None)
-        return Rendering((), (problem,), recorder.consulted)
+def _overlay(overlay: str, done: Mapping[str, Any], files: Mapping[str, bytes], consulted: Consulted) -> Rendering:
+    """Return what the program says of an overlay, or of what is built over something, whose text is among the *files* then."""
+    text = files.get(FILE, b"").decode()
+    top = FIELD if text else overlay
+    if said := str(done.get("error") or "")[:20_000]:
+        failed = BuildStep.of(step) if isinstance(step := done.get("failed"), dict) else None
+        problem = failure(readable(said), top, files, failed)
+        if problem.path == FILE and not problem.line:  # it has other paths for folders of the source
+            problem = replace(problem, line=failure(said, top, files, failed).line)
+        return Rendering((), (placed(problem, text),), consulted)
     objects = _objects(kustomization_among(overlay, files), done)
     warnings = (
-        *notices((one_line(str(each)) for each in done.get("notices") or ()), overlay, files),
+        *notices((one_line(str(each)) for each in done.get("notices") or ()), top, files),
         *unmatched(map(BuildStep.of, done.get("unmatched") or ()), files),
         *unused_configurations((kind_of(each.text) for each in objects), files),
     )
-    return Rendering(objects, warnings, recorder.consulted)
+    return Rendering(objects, tuple(placed(each, text) for each in warnings), consulted)
 
 
 def _chart(chart: str, release: Release, done: Mapping[str, Any], recorder: _Recorder) -> Rendering:

@@ -165,7 +165,7 @@ REFUSED = {
         {"git": GIT, "chart": {**CHART, "digset": "x"}}, "spec.source.chart.digset", "isn't a field; did you mean digest?",
     ),
     "a field that nobody knows": (
-        {"git": GIT, "bucket": {}}, "spec.source.bucket", "isn't a field; there is git, oci, chart, path, render, helm, substitute",
+        {"git": GIT, "bucket": {}}, "spec.source.bucket", "isn't a field; there is git, oci, chart, path, render, helm, kustomize, substitute",
     ),
     "a chart in one word": ({"git": GIT, "chart": "web"}, "spec", "has a field of another type than its CRD asks for"),
 }  # fmt: skip

@@ -224,3 +224,44 @@ def test_drift_is_accepted_into_patches_of_the_overlay(daemon, follow, plugin, c
     assert (done.status, "to keep\n" in done.out) == (0, True)
     left = json.loads(plugin("diff", "shop", "cm/p-old", "--revision", "keep", "-o", "json").out)["changes"]
     assert [field for change in left for field in change.get("fields", ())] == []
+
+
+PATCH = {"patch": '- {op: replace, path: /data/a, value: "%s"}', "target": {"kind": "ConfigMap", "name": "web"}}
+
+
+def patched(value, **more):
+    return {"kustomize": {"patches": [{**PATCH, "patch": PATCH["patch"] % value}], **more}}
+
+
+def test_a_sync_changes_what_manifests_say_and_is_asked_where_a_field_comes_from(
+    daemon, follow, plugin, cluster, git_server
+):
+    raw = {"web.json": config_map("web", a="file", b="file"), "old.json": config_map("old", a="b")}
+    first = git_server.push(raw)
+    sync = follow(git_server.url, path=".")
+    sync.until_synced(first)
+    cluster.edit("Sync", "shop", {"spec": {"source": patched("patch", namePrefix="p-")}})
+    sync.until_synced(git_server.push({"more.json": config_map("more", a="b")}))
+    assert cluster.members("ConfigMap", "shop") == {"p-web", "p-old", "p-more"}  # and what was called otherwise is gone
+    live = cluster.get("ConfigMap", "p-web")
+    assert (live["data"], live["metadata"]["annotations"][SOURCE]) == ({"a": "patch", "b": "file"}, "web.json")
+    for field, place in (("a", "spec.source.kustomize.patches[0], base: web.json:1"), ("b", "web.json:1")):
+        assert place in plugin("explain", "configmap/p-web", f".data.{field}").out
+    cluster.edit("Sync", "shop", {"spec": {"source": patched("more", namePrefix="p-")}})
+    sync.until_synced(git_server.push({"web.json": config_map("web", a="file", b="next")}))
+    assert cluster.get("ConfigMap", "p-web")["data"] == {"a": "more", "b": "next"}
+    cluster.edit("Sync", "shop", {"spec": {"source": {"kustomize": {"patches": [{"patch": "nonsense"}]}}}})
+    ready = sync.until("ProblemsInSource")
+    assert ready["message"].startswith("spec.source.kustomize.patches[0]: ")
+    assert cluster.members("ConfigMap", "shop") == {"p-web", "p-old", "p-more"}
+
+
+def test_a_folder_is_previewed_with_what_its_sync_changes(follow, plugin, crds, cluster, git_server, tmp_path):
+    files = {"web.json": config_map("web", a="file")}
+    git_server.push(files)
+    follow(git_server.url, suspend=True)
+    cluster.edit("Sync", "shop", {"spec": {"source": patched("patch")}})
+    (tmp_path / "web.json").write_text(files["web.json"])
+    for asked in (["shop"], ["-f", str(tmp_path), "--name", "shop"], ["shop", "--local", str(tmp_path)]):
+        shown = plugin("diff", *asked)
+        assert (shown.status, "a: patch" in shown.out) == (1, True), shown.out + shown.err

@@ -248,7 +248,7 @@ async def _adopt(
     else:
         target = await target_of(session, origin)
     revision = (await reconcile.read(session, target)).revision
-    if revision.overlay is not None:
+    if revision.overlay is not None and not revision.is_plain:
         raise Failure(
             f"{revision.path} is an overlay: a file in it has an effect only if the kustomization names it",
             "leave out --local and --branch to print the manifests, and add them by hand",

@@ -22,7 +22,9 @@ async def recalled(target: Target, revision: Revision, updates: Sequence[Change]
     """Return the manifests of *updates* as they were applied last, as far as that is known; *revision* is what the source is at now."""
     status = map_at(target.parent or {}, "status")
     applied, past = status.get("lastAppliedRevision", ""), target.source.past
-    if revision.is_chart and is_of_other_settings(current_of(maps_in(status.get("history"))), target.settings):
+    if (revision.is_chart or revision.is_over) and is_of_other_settings(
+        current_of(maps_in(status.get("history"))), target.settings
+    ):
         return {}  # what it was rendered to then can't be told from a commit
     if not (applied and past is not None and updates):
         return {}

@@ -27,7 +27,7 @@ async def strangers_among(
     None is, where the source has no earlier revisions, or what they asked for depends on more than their files.
     """
     source, revisions = target.source, applied_revisions(target.parent)
-    if source.followed is None or revision.is_chart or not revisions:
+    if source.followed is None or revision.is_chart or revision.is_over or not revisions:
         return frozenset()
     work = partial(_found, target, source, revision, revisions, unasked)
     nobody: frozenset[ObjectRef] = frozenset()

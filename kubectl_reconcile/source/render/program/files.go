@@ -26,11 +26,23 @@ func newSource(p *pipe, root func(path string, data []byte) []byte) *source {
 	return &source{p, root, map[string][]byte{}}
 }
 
+// inside returns the path from the root of the source of what a library calls so.
 func inside(name string) string {
-	return strings.TrimPrefix(path.Clean("/"+filepath.ToSlash(name)), "/")
+	at := strings.TrimPrefix(path.Clean("/"+filepath.ToSlash(name)), "/")
+	if watched == nil || watched.over == nil {
+		return at
+	}
+	if at == mountedAt {
+		return ""
+	}
+	return strings.TrimPrefix(at, mountedAt+"/")
 }
 
+// look returns what kind of thing is somewhere.
 func (s *source) look(name string) (string, error) {
+	if held, isBeside := watched.over.beside(name); isBeside {
+		return held.Kind, wrong(inside(name), held)
+	}
 	at := inside(name)
 	got := s.pipe.ask(word{Look: &at})
 	if len(got.Data) > 0 {
@@ -59,7 +71,7 @@ func (s *source) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	if err != nil {
 		return "", "", err
 	}
-	absolute := "/" + inside(name)
+	absolute := path.Clean("/" + filepath.ToSlash(name))
 	if kind == "folder" {
 		return filesys.ConfirmedDir(absolute), "", nil
 	}
@@ -68,6 +80,9 @@ func (s *source) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 
 // ReadFile returns what the file at a path holds.
 func (s *source) ReadFile(name string) ([]byte, error) {
+	if held, isBeside := watched.over.beside(name); isBeside {
+		return s.root(inside(name), held.Data), wrong(inside(name), held)
+	}
 	at := inside(name)
 	if data, there := s.ahead[at]; there {
 		delete(s.ahead, at)

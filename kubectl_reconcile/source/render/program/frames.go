@@ -25,6 +25,15 @@ type overlay struct {
 	MostBytes int `json:"mostBytes"`
 	// Origins asks for the trace of each field, which is slow.
 	Origins bool `json:"origins,omitempty"`
+	// Over is what is made of it further, or of other objects.
+	Over *over `json:"over,omitempty"`
+}
+
+// over is a kustomization that stands beside the source, in overFolder, and not in it.
+type over struct {
+	Kustomization string `json:"kustomization"`
+	// Resources are the objects that it is for, where it isn't for an overlay of the source: by their numbers they are its files.
+	Resources []object `json:"resources,omitempty"`
 }
 
 // chartOrder is what to render: the folder of a chart, and what goes into it.

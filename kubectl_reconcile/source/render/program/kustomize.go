@@ -40,9 +40,11 @@ var isFresh = true
 // The library keeps what it knows of kinds for the whole process. For the usual schemas that is welcome: to read them takes long. An overlay
 // that brings its own must find nothing there, as in a process of its own, nor leave anything: it is rendered once more after all was forgotten.
 func kustomize(p *pipe, o *overlay) *done {
+	defer func() { watched.over = nil }() // what is rendered next stands where it is
 	wasFresh := isFresh
 	isFresh = false
 	// Clears the version that an overlay has named, which would keep those after it from naming one.
+	watched = newWatch()
 	if err := openapi.SetSchema(nil, nil, true); err != nil {
 		return &done{Error: err.Error()}
 	}
@@ -68,8 +70,13 @@ func forget() {
 func rendered(p *pipe, o *overlay) (result *done) {
 	said := listen()
 	watched = newWatch()
+	watched.over = o.Over
+	root := inside(o.Path)
+	if o.Over != nil {
+		root = overFolder
+	}
 	if o.Origins {
-		watched.trace = newTrace(inside(o.Path))
+		watched.trace = newTrace(root)
 	}
 	defer func() {
 		if recovered := recover(); recovered != nil {
@@ -80,11 +87,11 @@ func rendered(p *pipe, o *overlay) (result *done) {
 		}
 		result.Notices, result.Unmatched, result.Failed = said(), watched.unmatched(), watched.failed
 	}()
-	marked := &marker{root: inside(o.Path), lifted: map[*resource.Resource]string{}}
+	marked := &marker{root: root, lifted: map[*resource.Resource]string{}}
 	watched.marker = marked
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified // kubectl's, which isn't the library's default
-	made, err := krusty.MakeKustomizer(options).Run(newSource(p, marked.mark), "/"+inside(o.Path))
+	made, err := krusty.MakeKustomizer(options).Run(newSource(p, marked.mark), "/"+root)
 	if err != nil {
 		return &done{Error: err.Error()}
 	}
@@ -198,7 +205,7 @@ func (m *marker) file(each *resource.Resource) string {
 	if err := yaml.Unmarshal([]byte(note), &origin); err == nil && origin.Repo == "" {
 		for _, file := range []string{origin.Path, origin.ConfiguredIn} {
 			if file != "" {
-				return inside(path.Join("/", m.root, file))
+				return watched.over.origin(path.Join("/", m.root, file))
 			}
 		}
 	}

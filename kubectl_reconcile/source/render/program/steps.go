@@ -44,6 +44,8 @@ type watch struct {
 	marker *marker
 	// trace follows all fields, where that is asked for.
 	trace *trace
+	// over is what is made of an overlay, or of other objects; nil where an overlay is built as it is.
+	over *over
 }
 
 // note is an entry of a kustomization: the kind of its step, the folder it is in, and how kustomize writes it as YAML.
