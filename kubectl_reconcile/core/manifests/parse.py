@@ -287,7 +287,7 @@ def _filled(text: str) -> str:
     return _VARIABLE.sub("x", text) if "${" in text else text
 
 
-_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*((?::?=|:-)[^{}]*)?\}")
 
 
 def metadata_faults(manifest: Manifest) -> Iterator[tuple[Steps, str, str]]:
@@ -295,9 +295,13 @@ def metadata_faults(manifest: Manifest) -> Iterator[tuple[Steps, str, str]]:
     for fault in _metadata_faults(manifest, _Where((0,), 0)):
         yield fault.where.place[1:], fault.message, fault.hint
     for steps, text in _named(manifest):
-        if _VARIABLE.search(text):
-            said = f"{'.'.join(map(str, steps))} {shown(text)} has a variable in it that isn't declared"
-            yield steps, said, "declare it in spec.source.substitute of the Sync"
+        if left := _VARIABLE.search(text):
+            what, hint = (
+                ("a variable with a default in it", "set spec.source.substitute.expressions of the Sync to Defaults")
+                if left[1]
+                else ("a variable in it that isn't declared", "declare it in spec.source.substitute of the Sync")
+            )
+            yield steps, f"{'.'.join(map(str, steps))} {shown(text)} has {what}", hint
 
 
 def is_named_by_variables(located: Located) -> bool:

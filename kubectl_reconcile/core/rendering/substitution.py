@@ -24,16 +24,20 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse, is_named_by_variables, metadata_faults
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity
 from kubectl_reconcile.core.rendering.uses import put_at
-from kubectl_reconcile.core.resources.substitute import LEFT_ALONE, MOST_VALUE_BYTES, Holder, ValueType
+from kubectl_reconcile.core.resources.substitute import LEFT_ALONE, MOST_VALUE_BYTES, Expressions, Holder, ValueType
 
 MOST_BYTES: Final = 32 * 1024 * 1024
 """How much text the values may come to in all that one source asks for."""
 
 _PLACE: Final = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_WITH_DEFAULT: Final = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?=|:-)([^{}]*))?\}")
+_MORE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*[^A-Za-z0-9_}][^}]*)\}")
+"""What has more than a name in its braces, a default or anything else."""
 _OTHERS: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)[:/=#%,^?+-][^}]*\}")
 """How shells, and tools that copy them, spell a variable with a default or an edit."""
 
 _KIND_OF: Final = ("apiVersion", "kind")
+_SHOWN: Final = 80
 
 
 class Value(Struct, frozen=True):
@@ -95,22 +99,31 @@ _READERS: Final[Mapping[ValueType, Callable[[str], Any]]] = {
 class Values(Struct, frozen=True):
     """What is known of the variables that a Sync declares: *known* by name, and why those that are *unset* have no value.
 
-    *versions* are those of the objects that they were read from, by kind and name.
+    *versions* are those of the objects that they were read from, by kind and name. *types* are those of the unset ones, for which a default may stand
+    where *expressions* have some.
     """
 
     known: Mapping[str, Value] = field(default_factory=dict)
     unset: Mapping[str, str] = field(default_factory=dict)
     also_in: frozenset[str] = frozenset()
     versions: Mapping[tuple[Holder, str], str] = field(default_factory=dict)
+    expressions: Expressions = Expressions.NONE
+    types: Mapping[str, ValueType] = field(default_factory=dict)
+
+    @property
+    def has_defaults(self) -> bool:
+        """Tell whether a default may stand in braces."""
+        return self.expressions is Expressions.DEFAULTS
 
     @property
     def is_declared(self) -> bool:
         """Tell whether anything is substituted at all."""
-        return bool(self.known or self.unset)
+        return bool(self.known or self.unset or self.has_defaults)
 
     def is_same_as(self, other: Values) -> bool:
         """Tell whether both give variables the same values, whatever was written to what they were read from."""
-        return (self.known, self.unset, self.also_in) == (other.known, other.unset, other.also_in)
+        mine = self.known, self.unset, self.also_in, self.expressions, self.types
+        return mine == (other.known, other.unset, other.also_in, other.expressions, other.types)
 
     def stamp_of(self, names: Iterable[str]) -> str:
         """Return what tells the values of *names* from others, without giving that of a Secret away."""
@@ -173,32 +186,57 @@ class Substitution(Struct):
 
     def _scalar(self, text: str, steps: Steps) -> Any:
         names: dict[str, Value] = {}
+        put: list[Value] = []
+        self._say_what_is_more(text, steps)
+        places = _WITH_DEFAULT if self.values.has_defaults else _PLACE
+
+        def replaced(found: re.Match[str]) -> str:
+            escape, name = found.group(1, 2)
+            if escape:
+                return found.group()[1:]
+            value = self.values.known.get(name)
+            if value is not None:
+                names[name] = value
+            if found.re is _WITH_DEFAULT and found[3] and not (value and value.text):
+                value = self._default(steps, name, found[4])
+            elif value is None:
+                self._leave(steps, name)
+            if value is None:
+                return found.group()
+            put.append(value)
+            self._spend(value.text)
+            return value.text
+
+        whole = places.fullmatch(text)
+        done = places.sub(replaced, text)
+        if names:
+            secrets = [value.text for value in names.values() if value.secret]
+            texts = tuple(dict.fromkeys([done, *secrets])) if secrets else ()
+            self._uses.append(VariableUse(steps, tuple(names), bool(secrets), texts))
+        if whole and put:
+            return put[0].alone()
+        return done if done != text else text
+
+    def _say_what_is_more(self, text: str, steps: Steps) -> None:
+        """Note what has more than a name in its braces and can't be replaced."""
+        if self.values.has_defaults:
+            why = "behind the name there may be a default, as in ${NAME:=text}, and nothing else"
+            others = [found[1][:_SHOWN] for found in _MORE.finditer(text) if not _WITH_DEFAULT.fullmatch(found.group())]
+            self.unresolved += (Unresolved(steps, each, why, declared=True) for each in others)
+            return
         for name in _OTHERS.findall(text):
             if name in self.values.known:
                 why = "with more than a name in its braces it is left as it is: set defaults in the Sync"
                 self.unresolved.append(Unresolved(steps, name, why, declared=False))
 
-        def replaced(found: re.Match[str]) -> str:
-            escape, name = found.groups()
-            if escape:
-                return f"${{{name}}}"
-            value = self.values.known.get(name)
-            if value is None:
-                self._leave(steps, name)
-                return found.group()
-            names[name] = value
-            self._spend(value.text)
-            return value.text
-
-        whole = _PLACE.fullmatch(text)
-        done = _PLACE.sub(replaced, text)
-        if names:
-            secrets = [value.text for value in names.values() if value.secret]
-            texts = tuple(dict.fromkeys([done, *secrets])) if secrets else ()
-            self._uses.append(VariableUse(steps, tuple(names), bool(secrets), texts))
-            if whole:
-                return names[whole[2]].alone()
-        return done if done != text else text
+    def _default(self, steps: Steps, name: str, text: str) -> Value | None:
+        """Return a default with the type that the Sync declares for its name; None where it can't be of that, which is noted."""
+        known = self.values.known.get(name)
+        value = Value(text, known.type if known else self.values.types.get(name, ValueType.STRING))
+        if not (fault := value.fault()):
+            return value
+        self.unresolved.append(Unresolved(steps, name, f"of its default, {fault}", declared=True))
+        return None
 
     def _leave(self, steps: Steps, name: str) -> None:
         if (why := self.values.unset.get(name)) is not None:

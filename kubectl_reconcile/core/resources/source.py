@@ -235,6 +235,11 @@ def _check_alone(found: SourceSpec) -> None:
         raise SyncSpecError(
             "spec.source.path", "is a path in a Git repository, and there is no spec.source.git; remove it"
         )
+    if found.kustomize.components:
+        raise SyncSpecError(
+            "spec.source.kustomize.components",
+            "are folders of a Git repository, and there is no spec.source.git; give patches instead",
+        )
     if found.helm.values_files:
         raise SyncSpecError(
             "spec.source.helm.valuesFiles",

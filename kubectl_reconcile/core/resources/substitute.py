@@ -38,6 +38,15 @@ class ValueType(StrEnum):
     BOOLEAN = "Boolean"
 
 
+class Expressions(StrEnum):
+    """``spec.source.substitute.expressions``: what may stand in braces besides a name."""
+
+    NONE = "None"
+    """Nothing: what has more in it stays as it is."""
+    DEFAULTS = "Defaults"
+    """A default, as in ``${NAME:=text}``; what has anything else is a problem."""
+
+
 class Holder(StrEnum):
     """What holds a value besides the Sync itself."""
 
@@ -68,6 +77,7 @@ class SubstituteSpec(Struct, frozen=True):
 
     variables: tuple[Variable, ...] = ()
     also_in: frozenset[str] = frozenset()
+    expressions: Expressions = Expressions.NONE
 
     @property
     def holders(self) -> tuple[tuple[Holder, str], ...]:
@@ -93,7 +103,12 @@ class SubstituteSpec(Struct, frozen=True):
         also_in = frozenset(fields.get("alsoIn") or ())
         if unknown := also_in - LEFT_ALONE:
             raise SubstituteSpecError("alsoIn", f"{min(unknown)!r} isn't one of {', '.join(sorted(LEFT_ALONE))}")
-        return cls(variables, also_in)
+        try:
+            expressions = Expressions(fields.get("expressions") or Expressions.NONE)
+        except ValueError:
+            said = f"{fields['expressions']!r} isn't one of {', '.join(Expressions)}"
+            raise SubstituteSpecError("expressions", said) from None
+        return cls(variables, also_in, expressions)
 
 
 NO_SUBSTITUTION: Final = SubstituteSpec()

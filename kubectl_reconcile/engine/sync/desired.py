@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Final
 
 from msgspec import Struct, field
@@ -158,7 +158,8 @@ def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
     if not values.is_declared and not (desired.named and any(map(is_named_by_variables, desired.manifests))):
         return desired
     done = substituted(desired.manifests, values, line_of)
-    if not done.names and not done.problems:
+    same = len(done.manifests) == len(desired.manifests) and all(map(is_, done.manifests, desired.manifests))
+    if same and not done.problems:
         return desired
     stamps = {path: values.stamp_of(names) for path, names in done.names.items()}
     return replace(

@@ -15,7 +15,7 @@ from kubectl_reconcile.core.manifests.parse import Located, Steps, field_lines
 from kubectl_reconcile.core.manifests.revision import ReadableSource, Revision
 from kubectl_reconcile.core.objects import Manifest, decoded_text, map_at
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Value, Values
-from kubectl_reconcile.core.resources.substitute import Holder, SubstituteSpec, Variable
+from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, Holder, SubstituteSpec, Variable
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.errors import SourceError
@@ -30,7 +30,7 @@ async def values_of(session: Session, sync: Sync) -> Values:
         ApiError: the server doesn't answer.
     """
     spec = sync.source.substitute if sync.source else None
-    if spec is None or not spec.variables:
+    if spec is None or spec == NO_SUBSTITUTION:
         return NO_VALUES
     holders = spec.holders
     found = await asyncio.gather(*(_read(session, sync, *each) for each in holders))
@@ -51,7 +51,8 @@ def declared(spec: SubstituteSpec, there: Mapping[tuple[Holder, str], Manifest |
         each: str(map_at(found, "metadata").get("resourceVersion"))
         for each, found in there.items() if not isinstance(found, str)
     }  # fmt: skip
-    return Values(known, unset, spec.also_in, versions)
+    types = {each.name: each.type for each in spec.variables if each.name in unset}
+    return Values(known, unset, spec.also_in, versions, spec.expressions, types)
 
 
 async def _read(session: Session, sync: Sync, holder: Holder, name: str) -> Manifest | str:

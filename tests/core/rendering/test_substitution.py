@@ -10,7 +10,7 @@ from kubectl_reconcile.core.manifests.parse import Located, VariableUse, parse
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.rendering import substitution
 from kubectl_reconcile.core.rendering.substitution import Value, Values, substituted, without_secrets
-from kubectl_reconcile.core.resources.substitute import MOST_VALUE_BYTES, Holder, ValueType
+from kubectl_reconcile.core.resources.substitute import MOST_VALUE_BYTES, Expressions, Holder, ValueType
 
 INTEGER, NUMBER, BOOLEAN = ValueType.INTEGER, ValueType.NUMBER, ValueType.BOOLEAN
 KNOWN = {
@@ -254,3 +254,81 @@ def test_values_are_the_same_whatever_else_was_written_to_what_they_are_read_fro
     read = Values(KNOWN, versions={(Holder.CONFIG_MAP, "cluster"): "1"})
     assert read.is_same_as(Values(KNOWN, versions={(Holder.CONFIG_MAP, "cluster"): "2"}))
     assert not read.is_same_as(Values({}, versions=read.versions))
+
+
+# --- defaults in braces -------------------------------------------------------------------------------------------------
+
+DEFAULTS = Values(
+    {**KNOWN, "EMPTY": Value(""), "ANY": Value("", INTEGER)},
+    {"GONE": "there is no ConfigMap shop/cluster", "COUNT": "there is no ConfigMap shop/cluster"},
+    expressions=Expressions.DEFAULTS,
+    types={"GONE": ValueType.STRING, "COUNT": INTEGER},
+)
+WITH_DEFAULTS = {
+    "a value wins": ("${ENV:=dev}", "prod"),
+    "without a value": ("a ${GONE:=x} b", "a x b"),
+    "that nobody declares": ("${NEW:-x}/${NEW=y}/${NEW:=z}", "x/y/z"),
+    "an empty value": ("${EMPTY:=x}${EMPTY}", "x"),
+    "an empty default": ("${NEW:=}", ""),
+    "with blanks, colons and dollars": ("${NEW:= a:b=$c-d }", " a:b=$c-d "),
+    "text stays text": ("${NEW:=3}", "3"),
+    "typed by the Sync": ("${COUNT:=3}", 3),
+    "typed, where the value is empty": ("${ANY:-4}", 4),
+    "typed, within text": ("n${COUNT:=3}", "n3"),
+    "a typed value that is there": ("${REPLICAS:=1}", 3),
+    "an escape": ("$${NEW:=x} and $${ENV%%x}", "${NEW:=x} and $${ENV%%x}"),
+    "what a value says is left alone": ("${TRICKY:=x}", "${ENV} $${ENV}"),
+    "braces of others": ("${{ ENV }} ${1:-x} {ENV:=x}", "${{ ENV }} ${1:-x} {ENV:=x}"),
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), WITH_DEFAULTS.values(), ids=WITH_DEFAULTS)
+def test_a_default_stands_where_there_is_no_value(text, wanted):
+    found = filled({"a": text}, DEFAULTS)
+    assert found.problems == ()
+    [made] = found.manifests
+    assert (made.manifest["spec"]["a"], type(made.manifest["spec"]["a"])) == (wanted, type(wanted))
+
+
+UNKNOWN = {
+    "an edit": ("${ENV%%-*}", "${ENV%%-*} has no value: behind the name there may be a default, as in ${NAME:=text}, and nothing else"),
+    "a part": ("${ENV:0:3}", "${ENV:0:3} has no value: behind the name"),
+    "a demand": ("a ${NEW:?must be set}", "${NEW:?must be set} has no value: behind the name"),
+    "a default in a way that Flux doesn't know": ("${NEW-x}", "${NEW-x} has no value: behind the name"),
+    "a default of a default": ("${NEW:=${ENV}}", "${NEW:=${ENV} has no value: behind the name"),
+    "a default of another type": ("${COUNT:=many}", "${COUNT} has no value: of its default, it is no Integer"),
+    "a variable without one": ("${GONE}", "${GONE} has no value: there is no ConfigMap shop/cluster"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), UNKNOWN.values(), ids=UNKNOWN)
+def test_what_is_no_default_is_a_problem_with_its_line(text, message):
+    found = filled({"a": {"b": text}}, DEFAULTS)
+    assert found.manifests == ()
+    problem = found.problems[0]
+    assert (problem.path, problem.line, problem.is_error) == ("a.yaml", 3, True)
+    assert problem.message.startswith(message)
+
+
+def test_without_the_option_a_default_stays_as_it_is():
+    assert spec_of({"a": "${NEW:=x} ${ENV:=y}"}) == {"a": "${NEW:=x} ${ENV:=y}"}
+
+
+def test_a_name_may_have_a_default():
+    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web-${NEW:=x}\n  labels: {a: '${ENV:=b}'}\n"
+    parsed = parse(text, "a.yaml")
+    assert parsed.problems == ()
+    [made] = substituted(parsed.manifests, DEFAULTS, lambda *_: 0).manifests
+    assert (made.ref.name, made.manifest["metadata"]["labels"]) == ("web-x", {"a": "prod"})
+    hints = {each.hint for each in substituted(parsed.manifests, VALUES, lambda *_: 4).problems}
+    assert "set spec.source.substitute.expressions of the Sync to Defaults" in hints
+
+
+@given(st.dictionaries(st.text(max_size=3), st.text("${}AB:=-x", max_size=20), max_size=4))
+def test_no_text_makes_a_default_do_more_than_stand_in_its_place(spec):
+    found = filled(spec, DEFAULTS)
+    for made in found.manifests:
+        assert made.manifest["spec"].keys() == spec.keys()
+        for name, text in spec.items():
+            if "${" not in text:
+                assert made.manifest["spec"][name] == text

@@ -63,3 +63,16 @@ def test_what_cannot_be_meant_is_refused_by_its_field(said, field, message):
     with pytest.raises(SyncSpecError, match=message) as caught:
         source(said)
     assert caught.value.field == f"spec.source.kustomize.{field}"
+
+
+def test_a_chart_without_git_has_patches_and_no_components():
+    chart = {
+        "repository": "https://charts.example.com",
+        "name": "web",
+        "version": "1.2.3",
+        "digest": "sha256:" + "a" * 64,
+    }
+    assert SourceSpec.of({"chart": chart, "kustomize": {"namePrefix": "p-"}}).kustomize.name_prefix == "p-"
+    with pytest.raises(SyncSpecError) as caught:
+        SourceSpec.of({"chart": chart, "kustomize": {"components": ["part"]}})
+    assert caught.value.field == "spec.source.kustomize.components"

@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_reconcile.core.resources.fields import SyncSpecError
-from kubectl_reconcile.core.resources.substitute import Holder, ValueSource, ValueType
+from kubectl_reconcile.core.resources.substitute import Expressions, Holder, SubstituteSpec, ValueSource, ValueType
 from kubectl_reconcile.core.resources.sync import Sync
 
 
@@ -104,6 +104,7 @@ def test_what_is_wrong_with_several_is_said_in_whole():
     for given, more, field, message in (
         ([{"name": "A", "value": "x"}] * 2, {}, "variables", "A is declared twice; keep one"),
         ([{"name": "A", "value": "x"}] * 101, {}, "variables", "101 are too many; you may declare at most 100"),
+        ([], {"expressions": "Bash"}, "expressions", "'Bash' isn't one of None, Defaults"),
         ([], {"alsoIn": ["Secret", "Pod"]}, "alsoIn", "'Pod' isn't one of ConfigMap, CustomResourceDefinition, Secret"),
     ):
         with pytest.raises(SyncSpecError) as refused:
@@ -115,3 +116,8 @@ def test_what_is_at_a_limit_is_read():
     many = sync(*({"name": f"A{number}", "value": "é" * 16_384} for number in range(100))).source.substitute
     assert len(many.variables) == 100
     assert sync({"name": "a" * 63, "value": ""}).source.substitute.variables[0].value == ""
+
+
+def test_expressions_are_none_unless_defaults_are_asked_for():
+    assert sync({"name": "A", "value": "x"}).source.substitute.expressions is Expressions.NONE
+    assert sync(expressions="Defaults").source.substitute == SubstituteSpec(expressions=Expressions.DEFAULTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from urllib.parse import urlsplit
 
@@ -148,3 +149,20 @@ def test_a_value_that_changes_between_its_reading_and_its_turn_at_the_git_server
         eventually(
             lambda: cluster.get("ConfigMap", "a")["metadata"]["labels"]["env"] == "prod", "the newer value is applied"
         )
+
+
+def test_defaults_in_the_text_count_where_a_sync_says_so(crds, follow, plugin, cluster, git_server):
+    job = cron_job("report", PLACE="${PLACE:=home} $${PLACE:=home}")
+    job["metadata"]["labels"]["env"], job["spec"]["failedJobsHistoryLimit"] = "${ENV:-dev}", "${KEPT:=4}"
+    git_server.push({"job.json": json.dumps(job, indent=1)})
+    sync = follow(git_server.url, suspend=True)
+    kept = {"name": "KEPT", "type": "Integer", "valueFrom": {"configMapKeyRef": {"name": "nowhere"}}}
+    sync.change(source={"substitute": {"expressions": "Defaults", "variables": [kept]}})
+    shown = plugin("diff", "shop")
+    assert shown.status == 1, shown.err
+    for line in ("failedJobsHistoryLimit: 4", "env: dev", 'value: "home ${PLACE:=home}"'):
+        assert line in shown.out
+    job["spec"]["schedule"] = "${WHEN%%x}"
+    git_server.push({"job.json": json.dumps(job, indent=1)})
+    refused = plugin("diff", "shop")
+    assert re.search(r"job\.json:\d+: \$\{WHEN%%x\} has no value: behind the name there may be a default", refused.err)
