@@ -69,6 +69,16 @@ REFUSED = {
     "no such branch": (["--branch", "nobody"], ExitStatus.SOURCE, 'it has no branch "nobody"'),
     "two refs": (["--branch", "a", "--tag", "b"], ExitStatus.USAGE, "exclude each other"),
     "a chart without a version": (["--chart", "web"], ExitStatus.USAGE, "--chart needs --version"),
+    "a branch of an artifact": (
+        ["--url", "oci://registry.example.com/shop", "--branch", "main"],
+        ExitStatus.USAGE,
+        "--branch and an artifact (oci://…) exclude each other",
+    ),
+    "an artifact with its tag in the URL": (
+        ["--url", "oci://registry.example.com/shop:1"],
+        ExitStatus.USAGE,
+        "spec.source.oci.url: oci://registry.example.com/shop:1 has a tag or a digest, which are fields of their own",
+    ),
     "a digest without a chart": (["--digest", "sha256:ab"], ExitStatus.USAGE, "--digest needs --chart"),
     "a version without a chart": (["--version", "1.2.3"], ExitStatus.USAGE, "--version needs --chart"),
     "a branch of a chart": (
