@@ -56,6 +56,7 @@ class Directive(IntFlag):
 _FILES = {
     "file": Directive.DEFAULT,
     "settings": Directive.DEFAULT,
+    "values": Directive.DEFAULT,
     "kubeconfig": Directive.DEFAULT,
     "cache_dir": Directive.FOLDERS,
 }

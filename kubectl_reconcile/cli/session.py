@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec.structs import replace
 
+from kubectl_reconcile.cli.chart_flags import pin_of, values_given
 from kubectl_reconcile.cli.early import Asked, access_of, taken
 from kubectl_reconcile.cli.options.connection import Connection
 from kubectl_reconcile.cli.options.origin import Origin
@@ -110,8 +111,17 @@ async def target_of(session: Session, origin: Origin) -> Target:
         NoSuchSync: there is no such Sync, or there are several and none was named.
         ApiError: the server refuses, or doesn't answer.
     """
+    target = await _target_of(session, origin)
+    if origin.values or origin.sets:
+        target.reader.give(values_given(origin.values, origin.sets))
+    return target
+
+
+async def _target_of(session: Session, origin: Origin) -> Target:
     namespace = origin.namespace or session.client.namespace
     render = Render(origin.render)
+    if origin.chart:
+        return await targets.chart_target(session, pin_of(origin), origin.name, namespace, manager=origin.manager)
     if origin.file:
         folder = Path(origin.file)
         return await targets.folder_target(

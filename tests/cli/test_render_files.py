@@ -107,3 +107,31 @@ UNUSABLE = {
 def test_settings_are_one_sync(render, settings, flags, said):
     status, out, err = render(FILES, *flags, settings=settings)
     assert (status, out, said in err) == (2, "", True)
+
+
+NO_CHART = {
+    "a version alone": (("--version", "1.2.3"), "--version needs --chart"),
+    "a chart of no repository": (("--chart", "web", "--version", "1.2.3"), "--chart needs --repo"),
+    "a chart in no version": (
+        ("--chart", "web", "--repo", "https://charts.example.com"),
+        "--version, one exact version",
+    ),
+    "a branch of a chart": (
+        ("--chart", "web", "--repo", "https://charts.example.com", "--version", "1.2.3", "--ref", "main"),
+        "--ref and --chart exclude each other",
+    ),
+    "values for a Sync": (("shop", "--set", "a=1"), "a Sync says its values itself"),
+    "values for manifests": (("-f", ".", "--render", "Raw", "--set", "a=1"), "are for charts, and --render is Raw"),
+    "values that can't be meant so": (("-f", ".", "--set", "a"), "'a' isn't NAME=VALUE"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), NO_CHART.values(), ids=NO_CHART)
+def test_flags_of_a_chart_go_together(capsys, words, said):
+    assert (run(["render", *words]), said in capsys.readouterr().err) == (2, True)
+
+
+def test_a_file_of_values_is_one_map(tmp_path, capsys):
+    (tmp_path / "values.yaml").write_text("- a\n- b\n")
+    assert run(["render", "-f", str(tmp_path), "--values", str(tmp_path / "values.yaml")]) == 4
+    assert "values.yaml isn't a map of values" in capsys.readouterr().err

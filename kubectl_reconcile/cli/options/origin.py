@@ -23,7 +23,8 @@ class Origin(Struct, frozen=True):
     With *file* and *repo*, *name* is the Sync under which the objects are kept; empty for a mere preview. A Sync
     may be looked at with another *revision* of its repository, or with the working tree in *local*. It is in
     *namespace*; empty is the one that the flags and the kubeconfig say. *manager* is the field manager to apply a file or
-    a repository as; empty is the Sync's. *render* says how its files become objects.
+    a repository as; empty is the Sync's. *render* says how its files become objects. With *chart*, *repo* is a Helm repository, of which *version* and
+    *digest* are pinned. *values* are files of values for a chart, and *sets* single ones.
     """
 
     name: str = ""
@@ -37,11 +38,30 @@ class Origin(Struct, frozen=True):
     recursive: bool = True
     manager: str = ""
     render: str = "Auto"
+    chart: str = ""
+    version: str = ""
+    digest: str = ""
+    values: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
 
     @property
     def is_sync(self) -> bool:
         """Tell whether a Sync says where its manifests are."""
         return not (self.file or self.repo)
+
+
+VALUES = click.option(
+    "--values", "values", metavar="FILE", multiple=True, type=click.Path(exists=True, dir_okay=False),
+    help="File of this machine with values for the chart. May be repeated; the last one wins.",
+)  # fmt: skip
+SET = click.option(
+    "--set", "sets", metavar="NAME=VALUE", multiple=True,
+    help="Value for the chart, as for helm --set: image.tag=1.2. May be repeated.",
+)  # fmt: skip
+VERSION = click.option("--version", metavar="VERSION", help="Exact version of the chart.")
+DIGEST = click.option(
+    "--digest", metavar="DIGEST", help="SHA-256 of the chart's archive. Without it, the error names it."
+)
 
 
 def rendering(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -84,6 +104,13 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--ref", metavar="REF", help="Branch, tag or commit of --repo.  [default: its default branch]"),
         click.option("--path", metavar="PATH", help="Folder or file in --repo.  [default: all of it]"),
         rendering("How the files of -f or --repo become objects."),
+        click.option(
+            "--chart", metavar="NAME", help="Chart of the Helm repository at --repo instead of a Sync's source."
+        ),
+        VERSION,
+        DIGEST,
+        VALUES,
+        SET,
         click.option("--name", "kept_under", metavar="NAME", help="Sync that the objects of -f or --repo belong to."),
         click.option(
             "--revision",
@@ -97,23 +124,38 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Working tree of the Sync's repository, as it is now, instead of what it follows.",
         ),
     )
-    asked = ("sync", "file", "repo", "ref", "path", "kept_under", "field_manager", "revision", "local", "render")
+    asked = (
+        "sync", "file", "repo", "ref", "path", "kept_under", "field_manager", "revision", "local", "render", "chart", "version", "digest",
+    )  # fmt: skip
 
     @functools.wraps(command)
     def with_origin(**values: Any) -> Any:
         words = {name: values.pop(name, None) or "" for name in asked}
-        recursive = values.pop("recursive")
+        recursive, helm = values.pop("recursive"), {name: values.pop(name) for name in ("values", "sets")}
         if "/" in words["sync"] or is_path(words["sync"]):  # the name of an object, or the path of a file
             if "objects" not in values:
                 raise click.UsageError(f"{words['sync']!r} isn't a name of a Sync; its namespace goes with -n")
             values["objects"] = (words["sync"], *values["objects"])
             words["sync"] = ""
-        return command(origin=replace(_checked(words), recursive=recursive), **values)
+        origin = _with_values(replace(_checked(words), recursive=recursive), **helm)
+        return command(origin=origin, **values)
 
     return given(options, with_origin)
 
 
+def _check_chart(given: dict[str, str]) -> None:
+    if given["chart"] and not (given["repo"] and given["version"]):
+        raise click.UsageError("--chart needs --repo, the URL of a Helm repository, and --version, one exact version")
+    for flag in ("version", "digest"):
+        if given[flag] and not given["chart"]:
+            raise click.UsageError(f"--{flag} needs --chart")
+    for flag in ("ref", "path", "render"):
+        if given[flag] and given["chart"]:
+            raise click.UsageError(f"--{flag} and --chart exclude each other")
+
+
 def _checked(given: dict[str, str]) -> Origin:
+    _check_chart(given)
     sync, file, repo = given["sync"], given["file"], given["repo"]
     if file and repo:
         raise click.UsageError("-f and --repo exclude each other")
@@ -136,4 +178,16 @@ def _checked(given: dict[str, str]) -> Origin:
     return Origin(
         sync or given["kept_under"], file, repo, given["ref"], given["path"] or ".", given["revision"], given["local"],
         manager=given["field_manager"], render=given["render"] or "Auto",
+        chart=given["chart"], version=given["version"], digest=given["digest"],
     )  # fmt: skip
+
+
+def _with_values(origin: Origin, values: tuple[str, ...], sets: tuple[str, ...]) -> Origin:
+    """Return *origin* with values for a chart, which its files have to be then."""
+    if not (values or sets):
+        return origin
+    if origin.is_sync:
+        raise click.UsageError("--values and --set need -f, --repo or --chart; a Sync says its values itself")
+    if origin.render not in {"Auto", "Helm"}:
+        raise click.UsageError(f"--values and --set are for charts, and --render is {origin.render}")
+    return replace(origin, values=values, sets=sets, render="Helm")

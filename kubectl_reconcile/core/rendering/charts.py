@@ -9,6 +9,7 @@ Pure.
 from __future__ import annotations
 
 import hashlib
+import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.redaction import without
+from kubectl_reconcile.core.rendering.given_values import over
 from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, SHORT_NUMBER, TELLS_NOTHING, Answers
 from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.helm import LONGEST_RELEASE, HelmSpec, HelmSpecError, LookupPolicy, release_name
@@ -48,6 +50,11 @@ class Release(Struct, frozen=True):
     def answered(self, answers: Answers) -> Release:
         """Return this release with what its chart looks up, if the Sync has that read."""
         return replace(self, answers=answers) if self.spec.lookup is LookupPolicy.CLUSTER else self
+
+    def given(self, values: Mapping[str, Any]) -> Release:
+        """Return this release with *values* over those that the Sync says."""
+        found = over(json.loads(self.spec.values), values)
+        return replace(self, spec=replace(self.spec, values=json.dumps(found, sort_keys=True, separators=(",", ":"))))
 
     @property
     def key(self) -> str:

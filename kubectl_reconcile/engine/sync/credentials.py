@@ -16,6 +16,7 @@ from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, annotations_of, decoded_text
 from kubectl_reconcile.core.phrases import first_few
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
 from kubectl_reconcile.core.resources.oci import docker_config
 from kubectl_reconcile.core.resources.oci.reference import OciRepository
@@ -29,6 +30,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.oci.access import OciAccess
 from kubectl_reconcile.source.oci.chart import RegistryChart
 from kubectl_reconcile.source.oci.registry import registry_of
+from kubectl_reconcile.source.policy import SourcePolicy
 from kubectl_reconcile.source.remote import Credentials, Repository
 
 _KEYS = {
@@ -80,10 +82,15 @@ async def chart_of(session: Session, sync: Sync) -> Chart | None:
         secret = await secret_of(session, sync.namespace, pin.secret)
         _require_meant(secret, pin.repository)
         credentials = _credentials(secret)
-    folder = session.cache_dir / "charts"
-    return chart_repository.chart_of(
-        ChartAccess(pin, folder, session.sources.limits, credentials, session.sources.urls)
-    )
+    return fetched(pin, session.cache_dir, session.sources, credentials)
+
+
+def fetched(pin: ChartSpec, cache_dir: Path, sources: SourcePolicy, credentials: Credentials) -> Chart:
+    """Return the chart that *pin* says, fetched when it is first needed; that of a Helm repository is kept below *cache_dir*."""
+    if (repository := pin.registry) is not None:
+        access = OciAccess(repository, sources.limits, credentials, CredentialScope(), sources.urls)
+        return RegistryChart(pin, registry_of(access))
+    return chart_repository.chart_of(ChartAccess(pin, cache_dir / "charts", sources.limits, credentials, sources.urls))
 
 
 async def access_to(session: Session, sync: Sync, repository: OciRepository, secret_name: str) -> OciAccess:

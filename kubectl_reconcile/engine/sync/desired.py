@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter, is_
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -175,7 +175,8 @@ class ManifestReader(Struct):
     """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk.
 
     Overlays are rendered, and charts with the release that *release_of* gives a Sync at the time and the *answers* to what they look up. It
-    *conceals* what is called by what was looked up, where somebody looks who isn't the Sync's account.
+    *conceals* what is called by what was looked up, where somebody looks who isn't the Sync's account. Where it *is given values*, nobody noted with which ones
+    a chart was rendered last.
     """
 
     kept: ParsedFiles | None = None
@@ -186,12 +187,24 @@ class ManifestReader(Struct):
     chart: Chart | None = None
     answers: Answers = NO_ANSWERS
     conceals: bool = False
+    is_given_values: bool = False
     _newest: Desired | None = None
     _rendered: tuple[Rendering, Parsed] | None = None
     _release: Release | None = None
     _over: Over | None = None
     _plain: PlainObjects | None = None
     _filled: tuple[Desired, Values, Desired] | None = None
+
+    def give(self, values: Mapping[str, Any], chart: Chart | None = None) -> None:
+        """Render charts with *values* over those that a Sync says, and, where it is given, another *chart*."""
+        said = self.release_of
+        self.chart, self.is_given_values = chart or self.chart, self.is_given_values or bool(values)
+
+        def release_of(sync: Sync) -> Release:
+            found = said(sync).given(values)
+            return replace(found, chart=chart.pin) if chart else found
+
+        self.release_of = release_of
 
     def filled(self, desired: Desired, values: Values, line_of: LineOf) -> Desired:
         """Return what a revision asks for with *values* in it; the same as before for the same. Blocks."""

@@ -114,5 +114,5 @@ def _memory(target: Target, desired: Desired, verdicts: Mapping[ObjectRef, tuple
     settled = bool(desired.digest) and (newest or {}).get("digest") == desired.digest
     return Memory(
         verdicts, settled=settled, installed=newest is not None,
-        applied=applied and not is_of_other_settings(newest, target.settings),
+        applied=applied and not target.reader.is_given_values and not is_of_other_settings(newest, target.settings),
     )  # fmt: skip

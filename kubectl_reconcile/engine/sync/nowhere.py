@@ -6,9 +6,9 @@ CRDs bring have their schemas; of others neither fields nor defaults are known. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.cluster.discovery import Discovery
@@ -20,17 +20,18 @@ from kubectl_reconcile.core.planning.kinds import CRD, Kind, kinds_of_crd
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.helm import LookupPolicy
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.api.sync_requests import now_text
+from kubectl_reconcile.engine.sync.credentials import fetched
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
 from kubectl_reconcile.engine.sync.session import release_of
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.variables import declared
 from kubectl_reconcile.source.base import Source
-from kubectl_reconcile.source.charts.repository import ChartAccess, chart_of
 from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.policy import SourcePolicy
 from kubectl_reconcile.source.remote import Credentials
@@ -84,18 +85,18 @@ def takes_cluster(sync: Sync) -> bool:
     )
 
 
-async def plan_by(sync: Sync, files: Source) -> Plan:
+async def plan_by(sync: Sync, files: Source, given: Mapping[str, Any], pin: ChartSpec | None = None) -> Plan:
     """Return what a sync of *files* would do to an empty cluster, by what *sync* says of them, which takes no cluster.
+
+    Charts are rendered with the values that are *given* over those of *sync*; *pin* is one of a Helm repository.
 
     Raises:
         SourceError: nothing is there, or it can't be read.
     """
     spec = sync.source
     reader = ManifestReader(release_of=release_of)
-    if spec and spec.chart:
-        policy = SourcePolicy.of_person()
-        access = ChartAccess(spec.chart, cache_dir() / "charts", policy.limits, Credentials(), policy.urls)
-        reader.chart = chart_of(access)
+    pin = pin or (spec.chart if spec else None)
+    reader.give(given, fetched(pin, cache_dir(), SourcePolicy.of_person(), Credentials()) if pin else None)
     values = declared(spec.substitute, {}, sync.namespace) if spec else NO_VALUES
     target = Target(sync, files, grouped=bool(sync.name), reader=reader, values=values)
     return created(await in_thread(target.read), target)

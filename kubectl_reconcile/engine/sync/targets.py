@@ -18,6 +18,7 @@ from kubectl_reconcile.cluster.errors import AlreadyExists, ApiError, Forbidden,
 from kubectl_reconcile.core.objects import FIELD_MANAGER, Manifest, map_at
 from kubectl_reconcile.core.phrases import first_few
 from kubectl_reconcile.core.redaction import without_credentials
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.oci.reference import DIGEST
 from kubectl_reconcile.core.resources.oci.spec import OciSpec
@@ -27,7 +28,7 @@ from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
-from kubectl_reconcile.engine.sync.credentials import access_to, chart_of, local_folder, repository_of
+from kubectl_reconcile.engine.sync.credentials import access_to, chart_of, fetched, local_folder, repository_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import trusting
 from kubectl_reconcile.engine.sync.target import Target
@@ -40,7 +41,7 @@ from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.git.source import GitSource, Ref, RefKind
 from kubectl_reconcile.source.oci.registry import registry_of
 from kubectl_reconcile.source.oci.source import OciSource
-from kubectl_reconcile.source.remote import Repository
+from kubectl_reconcile.source.remote import Credentials, Repository
 
 if TYPE_CHECKING:  # few looks at a folder last
     from kubectl_reconcile.source.folder.watch import Watch
@@ -309,6 +310,22 @@ async def repository_target(
     sync = _kept_by_hand(name, namespace, manager)
     target = Target(sync, source, grouped=bool(name), reader=session.reader())
     return await _with_parent(session, target, manager)
+
+
+async def chart_target(session: Session, pin: ChartSpec, name: str, namespace: str, *, manager: str = "") -> Target:
+    """Return the target of a chart in a Helm repository that takes no credentials.
+
+    *name* and *manager* are as in ``folder_target``.
+
+    Raises:
+        SyncSpecError: the Sync of that name can't be meant as it is written.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    sync = _kept_by_hand(name, namespace, manager)
+    target = Target(sync, ChartSource(pin), grouped=bool(name), reader=session.reader())
+    target = await _with_parent(session, target, manager)
+    target.reader.give({}, fetched(pin, session.cache_dir, session.sources, Credentials()))
+    return target
 
 
 def _kept_by_hand(name: str, namespace: str, manager: str) -> Sync:

@@ -73,6 +73,8 @@ def accept(
     """
     from kubectl_reconcile.cli.session import run
 
+    if origin.values or origin.sets:
+        raise click.UsageError("accept writes what a chart's files are to say: --values and --set aren't among them")
     if origin.repo or (bool(origin.file) + bool(origin.local) + bool(branch)) != 1:
         raise click.UsageError("say where the files are: --local FOLDER, --branch NAME, or -f FOLDER --name NAME")
     if origin.file and not origin.name:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kubectl_reconcile.cli.options.connection import Connection, common
 from kubectl_reconcile.cli.options.flags import colour
-from kubectl_reconcile.cli.options.origin import rendering
+from kubectl_reconcile.cli.options.origin import SET, VALUES, VERSION, rendering
 from kubectl_reconcile.cli.options.output import output
 from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.output.failures import EXIT_STATUSES, ExitStatus, Failure
@@ -62,12 +62,14 @@ Examples:
     help="Address of the repository: https, http, ssh or user@host:path; oci for an artifact in a registry. With --chart, of the Helm repository or registry.",
 )
 @click.option("--chart", metavar="NAME", help="Chart of a Helm repository to follow, instead of Git.")
-@click.option("--version", metavar="VERSION", help="Exact version of the chart.")
+@VERSION
 @click.option(
     "--digest",
     metavar="DIGEST",
     help="SHA-256 of the chart's archive, or digest of an artifact in a registry. A chart needs it: without it, the error names it.",
 )
+@VALUES
+@SET
 @click.option("--branch", metavar="NAME", help="Branch to follow.  [default: the repository's own]")
 @click.option("--tag", metavar="NAME", help="Tag to follow, instead of a branch; of an artifact, instead of latest.")
 @click.option("--commit", metavar="SHA", help="Commit to apply, all 40 digits, instead of a branch.")
@@ -123,6 +125,8 @@ def create(
     chart: str | None,
     version: str | None,
     digest: str | None,
+    values: tuple[str, ...],
+    sets: tuple[str, ...],
     branch: str | None,
     tag: str | None,
     commit: str | None,
@@ -153,6 +157,7 @@ def create(
 
     --dry-run -o yaml prints the manifest, for example to keep it in Git.
     """
+    from kubectl_reconcile.cli.chart_flags import values_given
     from kubectl_reconcile.cli.session import run
 
     if sum(map(bool, (branch, tag, commit))) > 1:
@@ -185,6 +190,10 @@ def create(
         source = {"oci": oci, "path": path if path != "." else None, "render": render}
     else:
         source = {"git": {"url": url, **ref, **alike, "verify": verify}, "path": path, "render": render}
+    if values or sets:
+        if render not in {None, "Auto", "Helm"}:
+            raise click.UsageError(f"--values and --set are for charts, and --render is {render}")
+        source |= {"helm": {"values": values_given(values, sets)}} | ({} if chart else {"render": "Helm"})
     spec = {
         "targetNamespace": target_namespace,
         "fieldManager": field_manager,

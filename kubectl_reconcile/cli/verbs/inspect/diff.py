@@ -62,6 +62,7 @@ Examples:
   kubectl reconcile diff -f . --scan restricted --fail-on new-findings
   kubectl reconcile diff -f examples/shop/prod    a folder, as if applied
   kubectl reconcile diff -f . --name shop   as a new state of shop
+  kubectl reconcile diff --repo https://charts.example.com --chart web --version 1.2.3 --set replicas=3
 """
 )
 @origin
@@ -133,6 +134,8 @@ def diff(
         raise click.UsageError("--watch watches files: it needs -f FOLDER or --local FOLDER")
     if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
         raise click.UsageError("--accept writes files: it needs -f FOLDER --name NAME, or with --local FOLDER")
+    if accept and (origin.values or origin.sets):
+        raise click.UsageError("--accept writes what a chart's files are to say: --values and --set aren't among them")
     if fail_on and (watch or accept):
         raise click.UsageError("--fail-on new-findings can't be combined with --watch or --accept")
     profile = Profile(scan) if scan else None
@@ -156,7 +159,9 @@ def diff(
         else:
             asked = functools.partial(_one, origin=source, chosen=chosen, offline=offline, reasons=look.reasons)
         otherwise = (
-            functools.partial(_without_cluster, source, chosen, look, profile) if offline and source.file else None
+            functools.partial(_without_cluster, source, chosen, look, profile)
+            if offline and source.file and not (source.values or source.sets)
+            else None
         )
         plans, scanned = _looked(connection, functools.partial(_scanned, asked=asked, scope=scope), otherwise)
     if accept:

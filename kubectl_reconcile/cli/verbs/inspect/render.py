@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -77,24 +77,30 @@ def _plan(connection: Connection, origin: Origin, settings: str | None) -> Plan:
     """Return what a sync would do to a cluster that has nothing yet."""
     import asyncio
 
+    from kubectl_reconcile.cli.chart_flags import pin_of, values_given
     from kubectl_reconcile.cli.session import readable, run
     from kubectl_reconcile.core.resources.source import Render
     from kubectl_reconcile.core.resources.sync import Sync
     from kubectl_reconcile.engine.sync import nowhere
+    from kubectl_reconcile.source.charts.source import ChartSource
     from kubectl_reconcile.source.folder.worktree import WorktreeSource
 
     with readable(origin) as read:
-        if not read.file or read.name:
+        if not (read.file or read.chart) or read.name:
             return run(connection, functools.partial(_of_target, origin=read))
+        given = values_given(read.values, read.sets)
         place = connection.namespace or "default"
         sync = _said_by(settings, place) if settings else Sync("", place)
         render = Render(read.render)
         if render is Render.AUTO and sync.source:
             render = sync.source.render
+        if read.chart:
+            pin = pin_of(read)
+            return asyncio.run(nowhere.plan_by(sync, ChartSource(pin), given, pin))
         files = WorktreeSource(Path(read.file), recursive=read.recursive, render=render, reaches=True)
         if nowhere.takes_cluster(sync):
-            return run(connection, functools.partial(_of_files, sync=sync, files=files))
-        return asyncio.run(nowhere.plan_by(sync, files))
+            return run(connection, functools.partial(_of_files, sync=sync, files=files, given=given))
+        return asyncio.run(nowhere.plan_by(sync, files, given))
 
 
 async def _of_target(session: Session, *, origin: Origin) -> Plan:
@@ -105,10 +111,11 @@ async def _of_target(session: Session, *, origin: Origin) -> Plan:
     return nowhere.created(await reconcile.read(session, target), target, session.discovery)
 
 
-async def _of_files(session: Session, *, sync: Sync, files: Source) -> Plan:
+async def _of_files(session: Session, *, sync: Sync, files: Source, given: Mapping[str, Any]) -> Plan:
     from kubectl_reconcile.engine.sync import nowhere, reconcile, targets
 
     target = await targets.target_of(session, sync, files, None)
+    target.reader.give(given)
     return nowhere.created(await reconcile.read(session, target), target, session.discovery)
 
 

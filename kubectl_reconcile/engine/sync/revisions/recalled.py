@@ -26,6 +26,8 @@ async def recalled(target: Target, revision: Revision, updates: Sequence[Change]
         current_of(maps_in(status.get("history"))), target.settings
     ):
         return {}  # what it was rendered to then can't be told from a commit
+    if target.reader.is_given_values:
+        return {}  # nor where it was given values by hand
     if not (applied and past is not None and updates):
         return {}
     read_at = functools.partial(past.read_at, offline=target.locally is not None)
