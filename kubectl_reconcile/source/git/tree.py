@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -98,7 +99,8 @@ def listed(
         renderers = [each for each in renderers if each.rpartition("/")[0] != path]
     chosen = without_unrendered(files, renderers)
     found = (*ignore.problems, *chosen.problems, *problems)
-    revision = Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".", folder=path, commit=commit)
+    folder = posixpath.dirname(path) if top[0].startswith("100") else path
+    revision = Revision(sha, when, chosen.files, found, chosen.unrendered, path or ".", folder=folder, commit=commit)
     ignores = any(is_ignore_file(mode, file) for mode, _, file in (*above, *entries))
     is_plain = top[0] == FOLDER_MODE and not (ignores or renderers or any(mode == LINK_MODE for mode, _, _ in own))
     return ListedFiles(revision, top, (*above,), is_plain, counted.entries, counted.files, linked.links)

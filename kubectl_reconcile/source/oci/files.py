@@ -45,7 +45,7 @@ def listed(found: Archive, sha: str, place: Place, made: Commit | None) -> Revis
     shown = path or "."
     entry = found.look(path)
     if entry.kind is EntryKind.FILE:
-        return Revision(sha, when, {path: entry.blob_id}, path=shown, commit=made)
+        return Revision(sha, when, {path: entry.blob_id}, path=shown, folder=posixpath.dirname(path), commit=made)
     if entry.kind is not EntryKind.FOLDER:
         raise SourceError(
             SourceFault.NO_SUCH_PATH, f"{place.where}: there is no {path} in it", "check spec.source.path"
@@ -66,9 +66,8 @@ def listed(found: Archive, sha: str, place: Place, made: Commit | None) -> Revis
     if place.render is Render.RAW:  # its own renderer's file says nothing then; those below are other folders' still
         renderers = [each for each in renderers if posixpath.dirname(each) != path]
     chosen = without_unrendered(files, renderers)
-    return Revision(
-        sha, when, chosen.files, (*ignore.problems, *chosen.problems), chosen.unrendered, shown, commit=made
-    )
+    problems = (*ignore.problems, *chosen.problems)
+    return Revision(sha, when, chosen.files, problems, chosen.unrendered, shown, folder=path, commit=made)
 
 
 def _inside(file: str, path: str) -> str:

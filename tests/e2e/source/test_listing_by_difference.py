@@ -122,3 +122,9 @@ def test_only_the_folders_that_changed_are_read(clones):
     found = listed_after(listed(clones[0], one, "", list), clones[0], other, "", brought.extend)
     assert found is not None
     assert brought == [found.revision.files["apps/deep/er/a.yaml"]]
+
+
+def test_a_listing_tells_the_folder_that_it_is_of(clones):
+    [sha] = committed(clones[0], [[("apps/a.yaml", FILE, "x")]])
+    folders = {path: listed(clones[0], sha, path, list).revision.folder for path in ("", "apps", "apps/a.yaml")}
+    assert folders == {"": "", "apps": "apps", "apps/a.yaml": "apps"}

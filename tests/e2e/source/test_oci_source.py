@@ -10,6 +10,7 @@ from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.oci.manifest import CHART_CONFIG, CHART_LAYER
 from kubectl_reconcile.core.resources.semver import VersionRange
 from kubectl_reconcile.core.resources.source import Render
+from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import GitLimits
@@ -193,3 +194,14 @@ def test_a_chart_is_the_one_with_the_digest_and_the_version(registry):
     said = refused(chart_at(registry, "1.2.3+a", other).files, SourceFault.UNTRUSTED)
     assert f"{other} is version 1.3.0" in said
     assert "there is no tag 9.9.9" in refused(chart_at(registry, "9.9.9").files, SourceFault.NO_SUCH_REF)
+
+
+def test_a_sync_changes_what_an_artifact_holds_with_components_of_it(registry, renders):
+    part = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -s\n"
+    pushed(registry, "is/changed", {"apps/a.yaml": config_map("a"), "part/kustomization.yaml": part})
+    said = {"components": ["../part"], "namePrefix": "p-"}
+    spec = {"source": {"git": {"url": "https://git.example.com/shop.git"}, "kustomize": said}}
+    sync = Sync.of({"metadata": {"name": "shop", "namespace": "shop"}, "spec": spec})
+    for path in ("apps", "apps/a.yaml"):
+        desired = ManifestReader(limits=LIMITS).read(source(registry, "is/changed", path=path), sync)
+        assert (names(desired), desired.problems) == (["p-a-s"], ())
