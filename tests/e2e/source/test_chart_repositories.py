@@ -431,7 +431,6 @@ REFUSED = {
     "no digest of the kind": ({"digest": "md5:abc"}, "write sha256: and the 64 hexadecimal digits"),
     "a user in the URL": ({"repository": "https://a:b@charts.example.com"}, "isn't the URL of a Helm repository"),
     "a file": ({"repository": "file:///charts"}, "isn't the URL of a Helm repository"),
-    "an image": ({"repository": "oci://registry.example.com/charts"}, "isn't the URL of a Helm repository"),
     "a name that leads out": ({"name": "../web"}, "isn't a name of a chart"),
 }
 

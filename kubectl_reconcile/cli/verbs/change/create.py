@@ -50,8 +50,9 @@ Examples:
   kubectl reconcile create shop --url … --path apps/shop --secret shop-git
   kubectl reconcile create shop --url … --verify-secret keys
   kubectl reconcile create shop --url … --dry-run -o yaml > shop.yaml
-  kubectl reconcile create web --url https://charts.example.com --chart web --version 1.2.3
-  kubectl reconcile create shop --url oci://registry.example.com/shop --tag 1.4
+  kubectl reconcile create web --url https://charts.example.com \\
+    --chart web --version 1.2.3
+  kubectl reconcile create shop --url oci://example.com/shop --tag 1.4
 """
 )
 @click.argument("name", metavar="SYNC", type=SYNC_NAME)

@@ -62,7 +62,8 @@ Examples:
   kubectl reconcile diff -f . --scan restricted --fail-on new-findings
   kubectl reconcile diff -f examples/shop/prod    a folder, as if applied
   kubectl reconcile diff -f . --name shop   as a new state of shop
-  kubectl reconcile diff --repo https://charts.example.com --chart web --version 1.2.3 --set replicas=3
+  kubectl reconcile diff --repo https://charts.example.com \\
+    --chart web --version 1.2.3 --set replicas=3
 """
 )
 @origin
