@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
-from weakref import ReferenceType, WeakValueDictionary, ref
+from weakref import ReferenceType, ref
 
 from msgspec import Struct, field
 from msgspec.structs import astuple
@@ -31,6 +31,7 @@ from kubectl_reconcile.source.http.errors import shown
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Credentials
 from kubectl_reconcile.source.running.ending import taking
+from kubectl_reconcile.source.running.shared import Shared
 
 MOST_ARCHIVE_BYTES: Final = 16 * MEBIBYTE
 MOST_INDEX_BYTES: Final = 32 * MEBIBYTE
@@ -183,7 +184,7 @@ class PinnedChart:
     def _get(self, url: str, most: int) -> bytes:
         """Return what is at *url*, at most so many bytes, having followed redirects to where that is allowed."""
         deadline_s = time.monotonic() + min(self.access.most_seconds, self.access.limits.seconds)
-        answer = self._client.ask(url, most, deadline_s, {"User-Agent": "kubectl-reconcile"})
+        answer = self._client.ask(url, most, deadline_s)
         if answer.status in {401, 403}:
             hint = "name a Secret with credentials that are for it in spec.source.chart.secretRef"
             said = f"{shown(answer.url)}: the server answers {answer.status}"
@@ -197,17 +198,12 @@ class PinnedChart:
 
 _LISTED = 5
 
-_KNOWN: Final[WeakValueDictionary[ChartAccess, PinnedChart]] = WeakValueDictionary()
-_GUARD: Final = threading.Lock()
+_KNOWN: Final = Shared[ChartAccess, PinnedChart]()
 
 
 def chart_of(access: ChartAccess) -> PinnedChart:
     """Return the chart that *access* is for, the same for all of this process who ask for it in the same way."""
-    with _GUARD:
-        found = _KNOWN.get(access)
-        if found is None:
-            found = _KNOWN[access] = PinnedChart(access)
-        return found
+    return _KNOWN.of(access, lambda: PinnedChart(access))
 
 
 def _versions(index: bytes, name: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, Self
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet
 
 from msgspec import Struct, field
 
@@ -20,6 +20,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git.asking.question import Asking
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.ending import taking
+from kubectl_reconcile.source.running.shared import Shared
 
 _MOST_NAMES: Final = 200
 """How many refs are asked for at a time; whose aren't among them asks alone."""
@@ -178,14 +179,9 @@ class ServerRefs:
         return list(self._wanted)
 
 
-_KNOWN: Final[WeakValueDictionary[Repository, ServerRefs]] = WeakValueDictionary()
-_GUARD: Final = threading.Lock()
+_KNOWN: Final = Shared[Repository, ServerRefs]()
 
 
 def refs_of(repository: Repository) -> ServerRefs:
     """Return what is known of the refs of *repository*, the same for all of this process who follow it with its credentials."""
-    with _GUARD:
-        found = _KNOWN.get(repository)
-        if found is None:
-            found = _KNOWN[repository] = ServerRefs(repository)
-        return found
+    return _KNOWN.of(repository, lambda: ServerRefs(repository))

@@ -37,6 +37,8 @@ from kubectl_reconcile.source.running.ending import ending
 _MOST_REDIRECTS: Final = 5
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
 _PORTS: Final = {"https": 443, "http": 80}
+_AGENT: Final = {"User-Agent": "kubectl-reconcile"}
+"""What asks, unless whoever calls says it otherwise."""
 _WHO_WE_ARE: Final = frozenset({"authorization", "cookie"})
 
 
@@ -149,9 +151,9 @@ class HttpClient(Struct, frozen=True):
 
     def _headers(self, url: str, given: Mapping[str, str]) -> dict[str, str]:
         if not self._is_own(url):
-            return {name: value for name, value in given.items() if name.lower() not in _WHO_WE_ARE}
+            return {**_AGENT, **{name: value for name, value in given.items() if name.lower() not in _WHO_WE_ARE}}
         name, _, value = self.credentials.header().partition(": ")
-        return {**({name: value} if name else {}), **given}
+        return {**_AGENT, **({name: value} if name else {}), **given}
 
 
 def _without_query(url: str) -> str:

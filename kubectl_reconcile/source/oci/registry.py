@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
-from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +31,7 @@ from kubectl_reconcile.source.oci.access import OciAccess
 from kubectl_reconcile.source.oci.kept import KEPT
 from kubectl_reconcile.source.oci.tokens import Tokens
 from kubectl_reconcile.source.running.ending import taking
+from kubectl_reconcile.source.running.shared import Shared
 
 MOST_BLOB_BYTES: Final = 16 * MEBIBYTE
 """How long a layer may be, packed as it is."""
@@ -42,7 +42,6 @@ _PAGE: Final = 1_000
 _MOST_TOLD: Final = 1_000
 """How many tags of one repository an answer is remembered of."""
 _NEXT: Final = re.compile(r'<([^<>]{1,2000})>\s*;[^,]{0,200}rel="?next"?')
-_AGENT: Final = {"User-Agent": "kubectl-reconcile"}
 _ACCEPT: Final = ", ".join(manifests.ACCEPTED)
 _ALL_TAGS: Final = ""
 
@@ -251,7 +250,7 @@ class Registry:
 
     def _get(self, url: str, most: int, redirects: Redirects = Redirects.OWN, *, head: bool = False) -> HttpAnswer:
         deadline_s = time.monotonic() + min(self.access.most_seconds, self.access.limits.seconds)
-        headers = {**_AGENT, "Accept": _ACCEPT if "/manifests/" in url else "*/*", **self._tokens.headers()}
+        headers = {"Accept": _ACCEPT if "/manifests/" in url else "*/*", **self._tokens.headers()}
         return self._client(redirects, deadline_s).ask(url, most, deadline_s, headers, head=head)
 
     def _good(self, answer: HttpAnswer) -> HttpAnswer:
@@ -271,17 +270,12 @@ class Registry:
         raise SourceError(fault, said)
 
 
-_KNOWN: Final[WeakValueDictionary[OciAccess, Registry]] = WeakValueDictionary()
-_GUARD: Final = threading.Lock()
+_KNOWN: Final = Shared[OciAccess, Registry]()
 
 
 def registry_of(access: OciAccess) -> Registry:
     """Return the repository that *access* is to, the same for all of this process who ask it in the same way."""
-    with _GUARD:
-        found = _KNOWN.get(access)
-        if found is None:
-            found = _KNOWN[access] = Registry(access)
-        return found
+    return _KNOWN.of(access, lambda: Registry(access))
 
 
 def digest_of(data: bytes) -> str:

@@ -88,12 +88,7 @@ class Tokens:
         client = HttpClient(stated, credentials, may, Redirects.NOWHERE, self._access.ca_file)
         asked = {"service": challenge.service} if challenge.service else {}
         asked["scope"] = challenge.scope_for(repository.name)
-        return client.ask(
-            f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}", _MOST_ANSWER_BYTES, deadline_s, self._agent()
-        )
-
-    def _agent(self) -> Mapping[str, str]:
-        return {"User-Agent": "kubectl-reconcile"}
+        return client.ask(f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}", _MOST_ANSWER_BYTES, deadline_s)
 
 
 def _is_same_origin(url: str, origin: str) -> bool:

@@ -16,7 +16,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
 
@@ -26,6 +25,7 @@ from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Repository
 from kubectl_reconcile.source.running.ending import ENDING, taking
 from kubectl_reconcile.source.running.process import QUIET, GitProcess, running
+from kubectl_reconcile.source.running.shared import Shared
 
 Place: TypeAlias = tuple[int, int, int]
 """What tells one clone from another: the device, the number and the time of its ``HEAD``."""
@@ -341,14 +341,9 @@ class _Keeper:
 
 _KEEPER: Final = _Keeper()
 
-_READERS: Final[WeakValueDictionary[tuple[Path, GitLimits], ObjectReader]] = WeakValueDictionary()
-_READERS_GUARD: Final = threading.Lock()
+_READERS: Final = Shared[tuple[Path, GitLimits], ObjectReader]()
 
 
 def reader_of(repository: Repository, folder: Path, environment: Mapping[str, str], limits: GitLimits) -> ObjectReader:
     """Return the reader of the clone in *folder*, the same for all of this process."""
-    with _READERS_GUARD:
-        found = _READERS.get((folder, limits))
-        if found is None:
-            found = _READERS[folder, limits] = ObjectReader(repository, folder, environment, limits)
-        return found
+    return _READERS.of((folder, limits), lambda: ObjectReader(repository, folder, environment, limits))
