@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -67,3 +68,28 @@ def serving(pages, password="", certificate=None):
         finally:
             server.shutdown()
             thread.join()
+
+
+def forever(handler):
+    """Answer without end."""
+    handler.send_response(200)
+    handler.end_headers()
+    piece = b"#" * 65536
+    try:
+        while True:
+            handler.wfile.write(piece)
+    except OSError:
+        pass
+
+
+def dripping(handler):
+    """Answer byte by byte, for minutes."""
+    handler.send_response(200)
+    handler.end_headers()
+    try:
+        for _ in range(10_000):
+            handler.wfile.write(b"#")
+            handler.wfile.flush()
+            time.sleep(0.05)
+    except OSError:
+        pass

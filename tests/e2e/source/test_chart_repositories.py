@@ -36,7 +36,7 @@ from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
 from kubectl_reconcile.source.remote import Credentials
 from tests.certificates import self_signed
-from tests.chart_server import index, serving
+from tests.chart_server import dripping, forever, index, serving
 from tests.core.planning.changes import a_change
 from tests.rendering_tools import packed, silence
 
@@ -226,29 +226,6 @@ def test_certificates_are_checked_and_plain_http_is_no_way_on_from_https(tmp_pat
             )
         assert "the repository is https, and this isn't" in said
         assert heard == []
-
-
-def forever(handler):
-    handler.send_response(200)
-    handler.end_headers()
-    piece = b"#" * 65536
-    try:
-        while True:
-            handler.wfile.write(piece)
-    except OSError:
-        pass
-
-
-def dripping(handler):
-    handler.send_response(200)
-    handler.end_headers()
-    try:
-        for _ in range(10_000):
-            handler.wfile.write(b"#")
-            handler.wfile.flush()
-            time.sleep(0.05)
-    except OSError:
-        pass
 
 
 def silent(handler):

@@ -26,7 +26,7 @@ from kubectl_reconcile.source.remote import Credentials
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from kubectl_reconcile.source.running.places import TENANT
 from tests.certificates import self_signed
-from tests.chart_server import serving
+from tests.chart_server import dripping, forever, serving
 from tests.e2e.source.pulling import FILES, LIMITS, READ, at, flux, nobody
 from tests.registry_server import BASIC, FLUX_LAYER, PASSWORD, TAR_GZIP, USER, Layer, digest_of
 from tests.rendering_tools import packed, silence
@@ -573,15 +573,6 @@ def test_no_more_is_read_than_a_manifest_says():
     manifest = manifest_for(layer)
     digest = digest_of(manifest)
 
-    def forever(handler):
-        handler.send_response(200)
-        handler.end_headers()
-        try:
-            while True:
-                handler.wfile.write(b"#" * 65536)
-        except OSError:
-            pass
-
     for pages in (
         {f"/v2/shop/manifests/{digest}": forever},
         {f"/v2/shop/manifests/{digest}": manifest, f"/v2/shop/blobs/{digest_of(layer.data)}": forever},
@@ -600,17 +591,6 @@ def test_what_says_that_it_is_very_long_is_not_asked_for():
 
 
 def test_a_registry_that_drips_is_left_and_whoever_is_not_waited_for_ends():
-    def dripping(handler):
-        handler.send_response(200)
-        handler.end_headers()
-        try:
-            for _ in range(10_000):
-                handler.wfile.write(b"#")
-                handler.wfile.flush()
-                time.sleep(0.05)
-        except OSError:
-            pass
-
     with written({"/v2/shop/manifests/v1": dripping}) as (url, _):
         begun = time.monotonic()
         refused(lambda: bad(url, most_seconds=1.0).resolve("v1", NOW), SourceFault.UNREACHABLE)
