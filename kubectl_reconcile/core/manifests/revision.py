@@ -35,7 +35,8 @@ class Revision(Struct, frozen=True):
     *stamps* tell, by path, the values of variables apart that stand in a file. *path* is what was looked at, as problems name it. Of an *overlay*, a folder by its path from the root, nothing is listed before
     it was rendered: what it renders to is in files that it doesn't hold. Then *files* are those that objects come from, and
     their ids are of what came from each. One that *is_chart* is rendered by Helm. Where it *is_over*, what the Sync itself says changes the objects; one that *is_plain* are manifests
-    even so. *folder* is what was looked at by its path from the root of the tree. *commit* says who made it, None for a folder.
+    even so. *folder* is what was looked at by its path from the root of the tree. *commit* says who made it, None for a folder. Of what can't be rendered, *tried* tells apart
+    what was read for that: somebody may have meant it to help.
     """
 
     sha: str
@@ -51,6 +52,7 @@ class Revision(Struct, frozen=True):
     is_plain: bool = False
     folder: str = ""
     commit: Commit | None = None
+    tried: str = ""
 
     @property
     def short(self) -> str:

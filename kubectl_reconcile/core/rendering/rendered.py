@@ -150,7 +150,7 @@ def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revi
     """Return the *revision* of an overlay as its *rendering* shows it: the files that objects come from, with ids of what came from each.
 
     One of a folder has the digest of what was consulted for its sha. Where something is wrong, any object may be missing: then
-    nothing counts as gone.
+    nothing counts as gone, and what was consulted is told apart: another try may fail in the same words.
     """
     texts: dict[str, list[str]] = {}
     for each in rendering.objects:
@@ -159,8 +159,15 @@ def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revi
         texts[file] = [json.dumps(each.manifest, sort_keys=True) for each in found.manifests if each.path == file]
     files = {path: f"rendered-{_hash('---'.join(text))}" for path, text in sorted(texts.items())}
     sha = f"worktree-{_digest(rendering.consulted)}" if revision.is_of_folder else revision.sha
-    unrendered = ("",) if errors_among(found.problems) else ()
-    return replace(revision, sha=sha, files=files, problems=found.problems, unrendered=unrendered)
+    is_wrong = bool(errors_among(found.problems))
+    return replace(
+        revision,
+        sha=sha,
+        files=files,
+        problems=found.problems,
+        unrendered=("",) if is_wrong else (),
+        tried=_digest(rendering.consulted) if is_wrong else "",
+    )
 
 
 def _digest(consulted: Consulted) -> str:

@@ -70,7 +70,10 @@ class Desired(Struct, frozen=True):
     named: bool = True
 
     def is_same_as(self, other: Desired) -> bool:
-        """Tell whether both ask for the same by the same files, and have the same wrong with them, whatever the commit."""
+        """Tell whether both ask for the same by the same files, and have the same wrong with them, whatever the commit.
+
+        Two tries of what can't be rendered aren't the same, though both fail in the same words.
+        """
         one, two = (replace(each.revision, sha="", committed_at="", commit=None) for each in (self, other))
         mine = one, self.problems, self.whole, self.manifests
         return mine == (two, other.problems, other.whole, other.manifests)

@@ -50,6 +50,8 @@ def test_an_overlay_that_breaks_is_told_by_its_line_and_takes_nothing_away(
     remote = "namePrefix: p-\nresources:\n- ../base\n- github.com/org/repo?ref=v1\n"
     ready = sync.until("ProblemsInSource", git_server.push({"prod/kustomization.yaml": remote}))
     assert ready["message"].startswith("prod/kustomization.yaml:4: kustomize can't build it: ")
+    another = git_server.push({"prod/kustomization.yaml": f"{remote}# another try, which fails in the same words\n"})
+    assert sync.until("ProblemsInSource", another)["message"] == ready["message"]
     assert cluster.members("ConfigMap", "shop") == {"p-web", "p-old", "p-made"}
     assert sync.status["health"]["counts"] == {"Current": 3}  # though nothing can be read of what it asks for
     shown = plugin("diff", "shop")
