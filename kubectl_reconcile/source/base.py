@@ -76,6 +76,9 @@ class Followed(ReadableSource, Protocol):
             SourceError: there is no answer, or nothing of the kind.
         """
 
+    def tag_of(self, sha: str) -> str:
+        """Return the tag by which a range of versions led to a revision that doesn't say it; empty otherwise. Asks nobody."""
+
     def is_current(self, since_s: float) -> bool:
         """Tell whether somebody was told since then (monotonic) that it is where it was read. Asks nobody."""
 

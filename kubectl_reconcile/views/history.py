@@ -24,6 +24,7 @@ _STATE = {
         "time": {**_TEXT, "description": "RFC 3339; empty if unknown."},
         "result": _TEXT,
         "message": _TEXT,
+        "tag": {**_TEXT, "description": "The tag that a range of versions led to; absent where none is followed."},
         "current": {"type": "boolean", "description": "It is the state that counts now."},
         "commit": {
             "description": "Null where git can't tell.",

@@ -124,7 +124,10 @@ class RowDocument(Document, frozen=True, kw_only=True):
     state: Annotated[str, about("Ready, NotReady, Suspended and so on.")]
     grade: Grade
     revision: Annotated[str, about("What was applied last, in short; empty for nothing.")]
-    ref: Annotated[str, about("Which branch, tag, commit or chart it follows; empty if files are applied by hand.")]
+    ref: Annotated[
+        str,
+        about("Which branch, tag, range of versions, commit or chart it follows; empty if files are applied by hand."),
+    ]
     url: Annotated[
         str,
         about("The repository, Git's or that of the chart, without credentials; empty if files are applied by hand."),
@@ -194,7 +197,7 @@ def row(sync: Manifest) -> RowDocument:
         state=_WORDS.get(word, word),
         grade=grade_of(tone),
         revision=short(str(found.get("lastAppliedRevision") or "")),
-        ref=suspend_resume.ref_text(suspend_resume.ref_of(sync)) if url else "",
+        ref=suspend_resume.follows_text(sync) if url else "",
         url=without_credentials(url),
         path=path_of(sync),
         objects=map_at(found, "summary").get("total"),

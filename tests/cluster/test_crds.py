@@ -66,6 +66,7 @@ GOOD_SYNCS = {
     "a chart in its former place": source(helm={"chart": CHART}),
     "a chart of a registry": {"source": {"chart": {**CHART, "repository": "oci://registry.example.com:5000/charts"}}},
     "an artifact": {"source": {"oci": {**OCI, "tag": "1.4", "interval": "5m"}, "path": "prod"}},
+    "a range of versions": git(semver=">=1.2.0 <2.0.0"),
     "an artifact of a range": {"source": {"oci": {**OCI, "semver": ">=1.2.0 <2.0.0"}}},
     "an artifact by its digest": {
         "source": {"oci": {**OCI, "digest": f"sha256:{'ab' * 32}"}, "helm": {"valuesFiles": ["a"]}}
@@ -104,8 +105,10 @@ NO_DURATION = "must be a duration such as 30s, 5m or 1h30m"
 CREDENTIALS = "must not contain credentials; put them into a Secret and name it in secretRef"
 
 BAD_SYNCS = {
-    "branch and tag": (git(branch="main", tag="v1"), "branch, tag and commit exclude each other"),
-    "all three": (git(branch="main", tag="v1", commit="ab" * 20), "branch, tag and commit exclude each other"),
+    "branch and tag": (git(branch="main", tag="v1"), "branch, tag, semver and commit exclude each other"),
+    "all three": (git(branch="main", tag="v1", commit="ab" * 20), "branch, tag, semver and commit exclude each other"),
+    "tag and semver": (git(tag="v1", semver="1.x"), "branch, tag, semver and commit exclude each other"),
+    "an empty range of versions": (git(semver=""), "spec.source.git.semver"),
     "a source of no kind": ({"source": {}}, "says nowhere to get anything from; give git, oci or chart"),
     "no URL": ({"source": {"git": {}}}, "spec.source.git.url: Required value"),
     "an empty URL": (git(""), NO_URL),

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubectl_reconcile.core.resources.semver import VersionRange
 from kubectl_reconcile.core.resources.source import GitSpec
 
 _SIGNATURES = ("x-hub-signature-256", "x-gitea-signature", "x-forgejo-signature", "x-signature-256")
@@ -117,6 +118,8 @@ def concerns(body: bytes, git: GitSpec) -> bool:
         return True
     if not isinstance(ref, str) or not ref.startswith(("refs/heads/", "refs/tags/")):
         return True
+    if git.semver:
+        return bool(VersionRange.of(git.semver).newest([ref], lambda full: full.removeprefix("refs/tags/")))
     if git.tag or git.commit:
         return bool(git.tag) and ref == f"refs/tags/{git.tag}"
     return ref == f"refs/heads/{git.branch}" if git.branch else ref.startswith("refs/heads/")

@@ -77,15 +77,16 @@ class Revision(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True):
-    """Who changed something in Git, when and why; *subject* is the message's first line.
+    """Who changed something in Git, when and why; *subject* is the message's first line, *tag* what led to it where a range of versions is followed.
 
-    Author and subject hold no control characters and are safe to show.
+    Author, subject and tag hold no control characters and are safe to show.
     """
 
     sha: str
     author: str
     committed_at: str
     subject: str
+    tag: str = ""
 
 
 class ReadableSource(Protocol):

@@ -63,7 +63,7 @@ def with_row(before: Sequence[Manifest], row: Mapping[str, Any]) -> list[Any]:
     return [{**others, **{name: newest[name] for name in _OF_COMMIT if name in newest}}, *history[1:]]
 
 
-_OF_COMMIT: Final = ("revision", "author", "subject")
+_OF_COMMIT: Final = ("revision", "author", "subject", "tag")
 """What a row says of the commit that brought its state: later ones that ask for the same don't change it."""
 _OF_CHART: Final = ("chart", "helm", "settings")
 """What a row says of how a chart was rendered: the settings that stand in the Sync itself, and no commit tells."""

@@ -21,6 +21,7 @@ from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields,
 from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
 from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE, KustomizeSpec, KustomizeSpecError
 from kubectl_reconcile.core.resources.oci.spec import OciSpec
+from kubectl_reconcile.core.resources.semver import RangeError, VersionRange
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 
@@ -39,7 +40,7 @@ class Render(StrEnum):
 
 
 class GitSpec(Struct, frozen=True):
-    """``spec.source.git``: the repository to follow. At most one of *branch*, *tag* and *commit* is set."""
+    """``spec.source.git``: the repository to follow. At most one of *branch*, *tag*, *semver* and *commit* is set."""
 
     url: str
     branch: str = ""
@@ -48,6 +49,7 @@ class GitSpec(Struct, frozen=True):
     secret: str = ""
     webhook_secret: str = ""
     verify: VerifySpec | None = None
+    semver: str = ""
 
     @classmethod
     def of(cls, fields: Manifest) -> Self:
@@ -56,7 +58,7 @@ class GitSpec(Struct, frozen=True):
         Raises:
             SyncSpecError: a field is malformed; it names the field.
         """
-        refs = [name for name in ("branch", "tag", "commit") if fields.get(name)]
+        refs = [name for name in ("branch", "tag", "semver", "commit") if fields.get(name)]
         if len(refs) > 1:
             raise SyncSpecError("spec.source.git", f"{' and '.join(refs)} are both set; keep one")
         if not fields.get("url"):
@@ -69,6 +71,7 @@ class GitSpec(Struct, frozen=True):
             secret=(fields.get("secretRef") or {}).get("name", ""),
             webhook_secret=(fields.get("webhookSecretRef") or {}).get("name", ""),
             verify=_verify(fields),
+            semver=_semver(fields),
         )
 
 
@@ -304,6 +307,17 @@ def _verify(git: Manifest) -> VerifySpec | None:
     except ValueError:
         raise SyncSpecError(f"{field}.mode", f"{text!r} isn't one of {', '.join(VerifyMode)}") from None
     return VerifySpec(kind, name, mode)
+
+
+def _semver(git: Manifest) -> str:
+    """Return the range of versions of which the newest tag is followed; empty for none."""
+    text, field = git.get("semver") or "", "spec.source.git.semver"
+    if not isinstance(text, str):
+        raise SyncSpecError(field, "isn't text")
+    try:
+        return VersionRange.of(text).text if text else ""
+    except RangeError as error:
+        raise SyncSpecError(field, str(error)) from None
 
 
 _KEPT_IN = {"secretRef": "Secret", "configMapRef": "ConfigMap"}

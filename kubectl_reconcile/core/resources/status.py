@@ -154,6 +154,8 @@ class Report(Struct, frozen=True):
     """Who made the commit, as it says itself."""
     subject: str = ""
     """The first line of the commit's message."""
+    tag: str = ""
+    """The tag that led to the commit, where a range of versions is followed."""
     helm: Mapping[str, Any] = field(default_factory=dict)
     """What the Sync itself says of its chart."""
 
@@ -212,7 +214,7 @@ def sync_status(
     if observed or report.revision not in {"", before.get("lastAttemptedRevision")}:
         status["observedRevision"] = observed or report.revision
     if report.revision:
-        status["lastAttemptedRevision"], status["lastAttemptedGeneration"] = report.revision, generation
+        _attempted(status, report, generation)
         status["summary"] = _summary(mapping_of(before.get("summary")), report.counts, is_answer=is_answer)
         status["problems"] = [problem[:_SENTENCE] for problem in report.problems[:_PROBLEMS]]
         if report.warnings or "warnings" in before:
@@ -236,6 +238,16 @@ def sync_status(
     return _with_health(status, health)
 
 
+def _attempted(status: dict[str, Any], report: Report, generation: int) -> None:
+    """Note in *status* what was tried, and by which spec. A pass over some objects alone doesn't tell by which tag: that is known already."""
+    before, now = tuple(status.get(name) for name in _ATTEMPTED), (report.revision, generation)
+    status.update(zip(_ATTEMPTED, now, strict=True))
+    if report.tag:
+        status["lastAttemptedTag"] = report.tag
+    elif before != now:
+        status.pop("lastAttemptedTag", None)
+
+
 def tells_more(before: Manifest, after: Manifest, same: tuple[str, str] = ("", "")) -> bool:
     """Tell whether a status says more than up to which commit the source was looked at: that alone is no reason to write it at once.
 
@@ -244,9 +256,11 @@ def tells_more(before: Manifest, after: Manifest, same: tuple[str, str] = ("", "
     earlier, later = same
     if later and after.get("lastAttemptedRevision") == later:
         after = {**after, **{name: earlier for name in _COMMITS if after.get(name) == later}}
+        after |= {name: before[name] for name in ("lastAttemptedTag",) if name in before}
     return {**before, "observedRevision": ""} != {**after, "observedRevision": ""}
 
 
+_ATTEMPTED = ("lastAttemptedRevision", "lastAttemptedGeneration")
 _COMMITS = ("lastAttemptedRevision", "lastAppliedRevision", "lastReadyRevision")
 
 
@@ -395,7 +409,11 @@ def _row(report: Report, now: str) -> dict[str, Any]:
         "time": now,
         "result": report.reason.value,
         "message": report.message[:_SENTENCE],
-        **{name: text for name, text in (("author", report.author), ("subject", report.subject)) if text},
+        **{
+            name: text
+            for name, text in (("author", report.author), ("subject", report.subject), ("tag", report.tag))
+            if text
+        },
         **settings_of(report.helm),
         **_signed_by(report),
         **asdict(report.counts),

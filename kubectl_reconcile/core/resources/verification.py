@@ -124,7 +124,7 @@ _SENTENCES: Final = {
     ),
     SignatureFault.NO_TAG: (
         "{subject} isn't followed as a tag, and only tags are verified",
-        "follow a tag (spec.source.git.tag), or set spec.source.git.verify.mode to Commit",
+        "follow a tag (spec.source.git.tag or semver), or set spec.source.git.verify.mode to Commit",
     ),
     SignatureFault.OTHER_TAG: (
         "{subject} was signed for something else: {detail}",

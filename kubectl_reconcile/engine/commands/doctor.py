@@ -41,6 +41,7 @@ from kubectl_reconcile.engine.sync.credentials import chart_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import check_keys
 from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
+from kubectl_reconcile.source.base import Followed
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.git.cloned.clone import git_version
 from kubectl_reconcile.source.policy import SourcePolicy
@@ -407,7 +408,7 @@ async def _source(session: Session, live: Manifest) -> Finding:
         if not may_read(session, sync.source.address):
             return _state(subject, live, "its repository is on the daemon's machine")
         source, chart = await source_of(session, sync, sync.source), await chart_of(session, sync)
-        at = [await asyncio.to_thread(source.followed.remote_sha)] if source.followed else []
+        at = [await asyncio.to_thread(_place, source.followed)] if source.followed else []
         if chart is not None:
             await in_thread(chart.files)
         check_keys(source)
@@ -419,8 +420,19 @@ async def _source(session: Session, live: Manifest) -> Finding:
         text, hint = _parted(error)
         return Finding(Grade.WARN, subject, f"its repository can't be read: {text}", hint)
     who = "Git" if sync.source.git else "the registry"
-    said = [*(f"{who} answers, at {short_of(each)}" for each in at), *([f"{chart.pin} is there"] if chart else [])]
+    said = [*(f"{who} answers, at {each}" for each in at), *([f"{chart.pin} is there"] if chart else [])]
     return _state(subject, live, "; ".join(said))
+
+
+def _place(followed: Followed) -> str:
+    """Return at which revision a server has what is followed now, in short, with the tag that a range of versions leads to.
+
+    Raises:
+        SourceError: there is no answer, or nothing of the kind.
+    """
+    sha = followed.remote_sha()
+    tag = followed.tag_of(sha)
+    return f"{short_of(sha)} ({tag})" if tag else short_of(sha)
 
 
 def _state(subject: str, live: Manifest, source: str) -> Finding:

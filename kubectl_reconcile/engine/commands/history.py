@@ -231,7 +231,7 @@ async def restore(session: Session, live: Manifest, state: EarlierState) -> tupl
             SourceFault.REFUSED, message, "roll back without --commit, or change the Sync where it comes from"
         )
     ref = suspend_resume.followed_before(live) if suspend_resume.is_pinned(live) else suspend_resume.ref_of(live)
-    if ref.get("tag") or ref.get("commit"):
+    if ref.get("tag") or ref.get("semver") or ref.get("commit"):
         message = f"{sync.name} follows {suspend_resume.ref_text(ref)}, which a new commit doesn't change"
         raise SourceError(SourceFault.REFUSED, message, "roll back without --commit, or have the Sync follow a branch")
     work = RestoreCommit(spec.git.url, ref.get("branch", ""), spec.path, sha, signed=spec.git.verify is not None)

@@ -26,7 +26,10 @@ from kubectl_reconcile.core.revisions import digest_in, short_of, tag_in
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 
 _MANAGER = "kubectl-reconcile-cli"
-_REFS: Final[Mapping[str, Sequence[str]]] = {"git": ("branch", "tag", "commit"), "oci": ("tag", "semver", "digest")}
+_REFS: Final[Mapping[str, Sequence[str]]] = {
+    "git": ("branch", "tag", "semver", "commit"),
+    "oci": ("tag", "semver", "digest"),
+}
 """By which fields a Sync says what it follows of a repository."""
 _PINS: Final = ("commit", "digest")
 """Those that nobody moves: they decide."""
@@ -212,6 +215,14 @@ def ref_text(ref: Mapping[str, str]) -> str:
         if name in ref:
             return f"{name} {short_of(ref[name]) if name in _PINS else ref[name]}"
     return "the default branch"
+
+
+def follows_text(live: Manifest) -> str:
+    """Return what a Sync follows as people say it, with the tag that a range of versions has led to: ``semver 1.x (v1.4.2)``."""
+    ref = ref_of(live)
+    is_range = "semver" in ref and _place(live) == "git"
+    tag = str(map_at(live, "status").get("lastAttemptedTag") or "") if is_range else ""
+    return f"{ref_text(ref)} ({tag})" if tag else ref_text(ref)
 
 
 def is_kept_by_another(live: Manifest) -> bool:

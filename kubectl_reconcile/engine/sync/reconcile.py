@@ -184,7 +184,7 @@ def reported(target: Target, made: Plan, results: Sequence[Result], *, stopped: 
     report = report if made.partial else replace(report, digest=made.digest)
     report = replace(report, verification=verification_of(target.source), helm=target.settings)
     if made.commit is not None and made.commit.sha == report.revision:
-        report = replace(report, author=made.commit.author, subject=made.commit.subject)
+        report = replace(report, author=made.commit.author, subject=made.commit.subject, tag=made.commit.tag)
     return report
 
 

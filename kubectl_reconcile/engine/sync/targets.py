@@ -419,7 +419,7 @@ def _git_of(sync: Sync, spec: SourceSpec) -> GitSpec:
 async def _followed(
     session: Session, sync: Sync, spec: SourceSpec, git: GitSpec, *, keeps: Verification | None = None
 ) -> GitSource:
-    ref = Ref.of(branch=git.branch, tag=git.tag, commit=git.commit)
+    ref = Ref.of(branch=git.branch, tag=git.tag, semver=git.semver, commit=git.commit)
     repository = await _repository(session, sync, git)
     return await trusting(
         session, sync, spec, _git_source(session, repository, ref, spec.path, spec.render), keeps=keeps

@@ -14,7 +14,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git.cloned.clone import Clone
 from kubectl_reconcile.source.git.cloned.objects import ObjectReader, Place
 from kubectl_reconcile.source.git.cloned.refs import ClonedRefs
-from kubectl_reconcile.source.git.server_refs import Ref, RefKind, RemoteRef, refs_of
+from kubectl_reconcile.source.git.server_refs import TAGS, Ref, RefKind, RemoteRef, refs_of
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.remote import Repository, check_ref
 
@@ -46,7 +46,7 @@ class FollowedRef:
         guarded: bool = False,
     ) -> None:
         self.repository, self.ref, self._guarded = repository, ref, guarded
-        if ref.name:
+        if ref.name and ref.kind is not RefKind.RANGE:
             check_ref(ref.name)
         if ref.kind is RefKind.COMMIT and not HASH.fullmatch(ref.name):
             raise SourceError(SourceFault.REFUSED, f"{ref} isn't a full hash", "give all 40 digits, in lower case")
@@ -54,7 +54,7 @@ class FollowedRef:
         self._refs = ClonedRefs(self._clone)
         longest_s = self._clone.limits.seconds
         self._timeout_s, self._fetch_timeout_s = min(timeout_s, longest_s), fetch_timeout_s or longest_s
-        self._server = refs_of(repository)
+        self._server = refs_of(repository, listed=ref.kind is RefKind.RANGE)
         self._server.join(self)
         self.since_s = float("inf")
         """How old an answer of the server may be that somebody else was given: from then on (monotonic); by default, none will do."""
@@ -84,16 +84,24 @@ class FollowedRef:
         latest, names = self._server.latest, self.ref.names()
         if not latest.tells(names, since_s) or latest.failure is not None:
             return False
-        remote = self.ref.among(latest.found)
+        remote = latest.at(self.ref)
         return remote is not None and (remote.name, remote.sha, remote.tag) == (self.ref_name, self.tip, self.tag)
 
     def seen(self) -> RemoteRef | None:
         """Return where the server was last heard to say that the ref is, whether or not the clone has that; asks nobody."""
-        return self.ref.among(self._server.latest.found)
+        return self._server.latest.at(self.ref)
 
     def tells_of_move(self) -> bool:
         """Tell whether nobody has told the others yet of what the server said last: of one answer one tells, the first who asks here."""
         return self._server.is_news()
+
+    def tag_of(self, sha: str) -> str:
+        """Return the tag by which a range of versions led to the commit *sha*; empty for any other commit, or where no range is followed. Asks nobody."""
+        if self.ref.kind is not RefKind.RANGE:
+            return ""
+        heard = self.seen()
+        names = {heard.sha: heard.name} if heard is not None else {}
+        return {**names, self.tip: self.ref_name}.get(sha, "").removeprefix(TAGS)
 
     def is_at(self, remote: RemoteRef) -> None:
         """Note that the ref is there, and that there is nothing to be read that wasn't read."""
@@ -139,7 +147,7 @@ class FollowedRef:
         """Return where the ref is on the server."""
         name, kind = self.ref.name, self.ref.kind
         since_s = min(self.since_s, time.monotonic())
-        if (remote := self.ref.among(self._server.ask(self.ref.names(), since_s, self._question))) is not None:
+        if (remote := self._server.ask(self.ref.names(), since_s, self._question).at(self.ref)) is not None:
             self._clone.by_sha256 = len(remote.sha) == 64
             return remote
         if kind in {RefKind.COMMIT, RefKind.ANY} and HASH.fullmatch(name):
@@ -154,7 +162,8 @@ class FollowedRef:
         return self._server.asking.refs(names, self._timeout_s, self._clone.limits, self._question_by_git)
 
     def _question_by_git(self, names: Sequence[str], timeout_s: float) -> dict[str, str]:
-        asked = ["ls-remote", "--quiet", "--", self.repository.url, *names]
+        which = ["--tags"] if self.ref.kind is RefKind.RANGE else []
+        asked = ["ls-remote", "--quiet", *which, "--", self.repository.url, *(each for each in names if each != TAGS)]
         lines = self._clone.talk(asked, timeout_s).decode(errors="replace").splitlines()
         return {full: sha for sha, _, full in (line.partition("\t") for line in lines) if HASH.fullmatch(sha)}
 
@@ -168,6 +177,7 @@ class FollowedRef:
         hints = {
             RefKind.BRANCH: "has it been deleted or renamed?",
             RefKind.TAG: "has it been pushed?",
+            RefKind.RANGE: "has it been pushed? versions before a release count only where the range names one, as in >=1.2.0-0",
             RefKind.COMMIT: "is it on any branch of that repository?",
             RefKind.ANY: "give a branch, a tag, a ref such as refs/pull/12/head, or the digits of a commit",
         }
@@ -223,7 +233,8 @@ class FollowedRef:
             self._held = _Held.by(self._clone.reader, RemoteRef(name, sha, self._refs.tag_at(ours)))
             return sha
         if self._refs.is_other_than_commit(ours):
-            raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {self.ref} isn't a commit")
+            what = f'tag "{name.removeprefix(TAGS)}"' if self.ref.kind is RefKind.RANGE else self.ref
+            raise SourceError(SourceFault.NO_SUCH_REF, f"{self.repository}: {what} isn't a commit")
         raise SourceError(SourceFault.CORRUPT, f"{self.repository}: the local clone is damaged")
 
 

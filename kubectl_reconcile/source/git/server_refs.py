@@ -2,6 +2,9 @@
 
 Whoever wants to know where refs are says how old an answer may be. One question asks for the refs of all who asked lately; who
 comes while it is being asked waits for its answer, and a failure is everybody's.
+
+Who follows a range of versions needs the list of all tags, which may be long, or longer than is read. It is asked for once for all of them, in a question
+of its own: nobody else waits for it, or fails with it.
 """
 
 from __future__ import annotations
@@ -9,13 +12,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, Self
 from weakref import WeakSet
 
 from msgspec import Struct, field
 
+from kubectl_reconcile.core.resources.semver import VersionRange
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git.asking.question import Asking
 from kubectl_reconcile.source.remote import Repository
@@ -25,6 +29,11 @@ from kubectl_reconcile.source.running.shared import Shared
 _MOST_NAMES: Final = 200
 """How many refs are asked for at a time; whose aren't among them asks alone."""
 
+TAGS: Final = "refs/tags/"
+"""What the full names of tags begin with; as a name, it stands for all of them."""
+
+_PEELED: Final = "^{}"
+
 
 class RefKind(StrEnum):
     """What a ref's name names."""
@@ -33,6 +42,11 @@ class RefKind(StrEnum):
     """Follow the branch, wherever it is moved."""
     TAG = "tag"
     """The commit that the tag points at, annotated or not; followed should it be moved."""
+    RANGE = "range"
+    """The commit of the tag that is the newest version in the range that is the name.
+
+    Tags that are no versions are passed over. Of several tags of one version (``1.2.3`` and ``v1.2.3``) it is the last in the order of the alphabet.
+    """
     COMMIT = "commit"
     """One commit by its full hash, forever."""
     ANY = "any"
@@ -49,10 +63,12 @@ class Ref(Struct, frozen=True):
     name: str = ""
 
     @classmethod
-    def of(cls, *, branch: str = "", tag: str = "", commit: str = "") -> Self:
-        """Return the one that is given, as in a Sync; the commit before the tag before the branch."""
+    def of(cls, *, branch: str = "", tag: str = "", semver: str = "", commit: str = "") -> Self:
+        """Return the one that is given, as in a Sync; the commit before the range of versions before the tag before the branch."""
         if commit:
             return cls(RefKind.COMMIT, commit)
+        if semver:
+            return cls(RefKind.RANGE, semver)
         if tag:
             return cls(RefKind.TAG, tag)
         return cls(RefKind.BRANCH, branch) if branch else cls()
@@ -60,24 +76,38 @@ class Ref(Struct, frozen=True):
     def __str__(self) -> str:
         if not self.name:
             return "the default branch"
+        if self.kind is RefKind.RANGE:
+            return f'tag that is a version in "{self.name}"'
         return f'"{self.name}"' if self.kind is RefKind.ANY else f'{self.kind} "{self.name}"'
 
     def names(self) -> list[str]:
         """Return the full names that the ref may have on the server, the likeliest first; a commit is on whatever there is."""
         return {
             RefKind.BRANCH: [f"refs/heads/{self.name}"],
-            RefKind.TAG: [f"refs/tags/{self.name}^{{}}", f"refs/tags/{self.name}"],
+            RefKind.TAG: [f"{TAGS}{self.name}{_PEELED}", f"{TAGS}{self.name}"],
+            RefKind.RANGE: [TAGS],
             RefKind.COMMIT: ["HEAD"],
             RefKind.ANY: _names_of(self.name),
         }[self.kind]
 
     def among(self, found: Mapping[str, str]) -> RemoteRef | None:
         """Return where the ref is by what a server said; None for a commit, or where it has no such ref."""
-        for full in () if self.kind is RefKind.COMMIT else self.names():
+        for full in self._names_among(found):
             if full in found:
-                plain = full.removesuffix("^{}")
+                plain = full.removesuffix(_PEELED)
                 return RemoteRef(plain, found[full], found.get(plain, "") if plain != full else "")
         return None
+
+    def may_lead_to(self, tag: str) -> bool:
+        """Tell whether a tag of that name is a version in the range that is followed."""
+        return self.kind is RefKind.RANGE and bool(VersionRange.of(self.name).newest([tag]))
+
+    def _names_among(self, found: Mapping[str, str]) -> Sequence[str]:
+        """Return the full names that the ref has by what a server said, the likeliest first."""
+        if self.kind is RefKind.RANGE:
+            newest = VersionRange.of(self.name).newest(found, lambda full: full.removeprefix(TAGS))
+            return [f"{newest}{_PEELED}", newest] if newest else []
+        return [] if self.kind is RefKind.COMMIT else self.names()
 
 
 class RemoteRef(Struct, frozen=True):
@@ -104,6 +134,18 @@ class RefsAnswer(Struct, frozen=True):
     asked: frozenset[str] = frozenset()
     found: Mapping[str, str] = field(default_factory=dict)
     failure: SourceError | None = None
+    _places: MutableMapping[Ref, RemoteRef | None] = field(default_factory=dict)
+
+    def at(self, ref: Ref) -> RemoteRef | None:
+        """Return where a ref is; None for a commit, or where there is no such ref. What is the newest of many tags is worked out once for all who ask."""
+        if ref not in self._places:
+            self._places[ref] = ref.among(self.found)
+        return self._places[ref]
+
+    def followed_by(self, begun_s: float, asked: frozenset[str], found: Mapping[str, str]) -> Self:
+        """Return a later answer; one that says the same keeps what was worked out."""
+        places = self._places if (asked, found) == (self.asked, self.found) else {}
+        return type(self)(begun_s, asked, found, None, places)
 
     def tells(self, names: Sequence[str], since_s: float) -> bool:
         """Tell whether this answers where *names* are, as of *since_s* or later."""
@@ -144,8 +186,8 @@ class ServerRefs:
 
     def ask(
         self, names: Sequence[str], since_s: float, question: Callable[[Sequence[str]], Mapping[str, str]]
-    ) -> Mapping[str, str]:
-        """Return where *names* are, as of *since_s* or later; *question* asks the server where that isn't known.
+    ) -> RefsAnswer:
+        """Return an answer that tells where *names* are, as of *since_s* or later; *question* asks the server where that isn't known.
 
         Raises:
             SourceError: the server can't be asked, or nobody waits any more.
@@ -155,12 +197,15 @@ class ServerRefs:
                 self._question(self._with_others(names), question)
             if (failure := self.latest.failure) is not None:
                 raise SourceError(failure.fault, failure.message, failure.hint)
-            return self.latest.found
+            return self.latest
 
     def _question(self, names: Sequence[str], question: Callable[[Sequence[str]], Mapping[str, str]]) -> None:
         begun_s, asked = time.monotonic(), frozenset(names)
         try:
-            self.latest = RefsAnswer(begun_s, asked, question(names))
+            answer = self.latest.followed_by(begun_s, asked, question(names))
+            for each in self.followers():  # so that whoever only looks needn't go through many tags
+                answer.at(each.ref)
+            self.latest = answer
             self.lets_in = True
         except SourceError as error:
             if error.fault is SourceFault.ENDED:
@@ -179,9 +224,9 @@ class ServerRefs:
         return list(self._wanted)
 
 
-_KNOWN: Final = Shared[Repository, ServerRefs]()
+_KNOWN: Final = Shared[tuple[Repository, bool], ServerRefs]()
 
 
-def refs_of(repository: Repository) -> ServerRefs:
-    """Return what is known of the refs of *repository*, the same for all of this process who follow it with its credentials."""
-    return _KNOWN.of(repository, lambda: ServerRefs(repository))
+def refs_of(repository: Repository, *, listed: bool = False) -> ServerRefs:
+    """Return what is known of the refs of *repository*, or of the list of its tags: the same for all of this process who follow it with its credentials."""
+    return _KNOWN.of((repository, listed), lambda: ServerRefs(repository))

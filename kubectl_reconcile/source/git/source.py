@@ -22,6 +22,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
 
+from msgspec.structs import replace
+
 from kubectl_reconcile.core.manifests.revision import Commit, Revision
 from kubectl_reconcile.core.manifests.tree import TreeEntry
 from kubectl_reconcile.core.rendering.rendered import still_holds
@@ -190,7 +192,10 @@ class GitSource(FollowedRef):
                 self._sizes = weighed(self._clone, found.revision, {**self._sizes, **self.files.sizes})
                 self._listed_in = self._clone.reader.place()
                 self._listed = found
-            return self._listed.revision
+            revision, tag = self._listed.revision, self.tag_of(sha)
+            if tag and revision.commit is not None:
+                return replace(revision, commit=replace(revision.commit, tag=tag))
+            return revision
 
     def _list(self, sha: str, before: ListedFiles | None) -> ListedFiles:
         """Return what the commit *sha* has at the path, by difference from what was listed *before* where that will do."""

@@ -105,6 +105,10 @@ class OciSource:
         tag = self.tag if self._versions is None else self._newest(self._versions, since_s)
         return f"{tag}@{self.registry.resolve(tag, since_s)}"
 
+    def tag_of(self, sha: str) -> str:  # noqa: ARG002 - a revision has its tag
+        """Return nothing: a revision says its tag itself."""
+        return ""
+
     def is_current(self, since_s: float) -> bool:
         """Tell whether somebody was told since then (monotonic) that the tag is where it was read; a digest always is. Asks nobody."""
         if not self.tip or (self._versions is not None and not self.digest):

@@ -133,6 +133,18 @@ REFUSED = {
         {"chart": CHART, "helm": {"valuesFiles": ["values.yaml"]}}, "spec.source.helm.valuesFiles",
         "are files of a Git repository, and there is no spec.source.git; give the values in spec.source.helm.values",
     ),
+    "a range of versions beside a branch": (
+        {"git": {**GIT, "branch": "main", "semver": "1.x"}}, "spec.source.git", "branch and semver are both set; keep one",
+    ),
+    "a range of versions beside a tag": (
+        {"git": {**GIT, "tag": "v1", "semver": "1.x"}}, "spec.source.git", "tag and semver are both set; keep one",
+    ),
+    "a range of versions beside a commit": (
+        {"git": {**GIT, "semver": "1.x", "commit": "ab" * 20}}, "spec.source.git", "semver and commit are both set; keep one",
+    ),
+    "a range that is none": (
+        {"git": {**GIT, "semver": "newest"}}, "spec.source.git.semver", "has 'newest', which is no version or bound",
+    ),
     "an artifact beside Git": ({"git": GIT, "oci": OCI}, "spec.source.oci", "and git exclude each other; keep one"),
     "an artifact beside a chart": ({"chart": CHART, "oci": OCI}, "spec.source.oci", "and chart exclude each other; keep one"),
     "an artifact at no time": ({"oci": {**OCI, "interval": "0s"}}, "spec.source.oci.interval", "a duration can't be zero"),

@@ -155,6 +155,32 @@ def test_a_later_commit_that_holds_the_same_says_nothing_new_and_any_other_does(
     assert tells_more(after(REFUSED, before), after(later, after(REFUSED, before)), same)
 
 
+def test_the_tag_that_a_range_led_to_is_that_of_what_was_tried_last():
+    before = after(replace(DONE, tag="v1.0.0"))
+    assert (before["lastAttemptedTag"], before["history"][0]["tag"]) == ("v1.0.0", "v1.0.0")
+    assert after(REFUSED, before).keys() & {"lastAttemptedTag"} == set()
+    assert after(replace(REFUSED, tag="v1.1.0"), before)["lastAttemptedTag"] == "v1.1.0"
+    assert after(NO_SOURCE, before)["lastAttemptedTag"] == "v1.0.0"
+    assert after(DONE, before)["lastAttemptedTag"] == "v1.0.0", "a pass over some objects doesn't tell it"
+    assert "lastAttemptedTag" not in after(DONE, before, generation=2), "by another spec it follows something else"
+
+
+def test_the_tag_of_a_state_is_the_one_that_brought_it():
+    before = after(replace(DONE, tag="v1.0.0"))
+    again = after(replace(DONE, revision="facade", tag="v1.0.1"), before, now=LATER)
+    assert [(row["revision"], row["tag"]) for row in again["history"]] == [("c0ffee", "v1.0.0")]
+    failed = after(replace(DONE, revision="beaded", tag="v1.0.2", reason=ConditionReason.FAILED), again, now=LATER)
+    assert [(row["revision"], row["tag"], row["result"]) for row in failed["history"]] == [
+        ("c0ffee", "v1.0.0", "ApplyFailed")
+    ]
+
+
+def test_a_tag_of_a_later_commit_that_holds_the_same_says_nothing_new():
+    before, later = after(replace(DONE, tag="v1.0.0")), replace(DONE, revision="facade", tag="v1.0.1")
+    assert not tells_more(before, after(later, before), ("c0ffee", "facade"))
+    assert tells_more(before, after(later, before))
+
+
 def test_the_revision_counts_as_applied_only_when_all_of_it_is():
     status = after(REFUSED, after(DONE))
     assert (status["lastAttemptedRevision"], status["lastAppliedRevision"]) == ("facade", "c0ffee")

@@ -68,6 +68,11 @@ REFUSED = {
     "no such path": (["--path", "nowhere"], ExitStatus.SOURCE, "there is no nowhere at "),
     "no such branch": (["--branch", "nobody"], ExitStatus.SOURCE, 'it has no branch "nobody"'),
     "two refs": (["--branch", "a", "--tag", "b"], ExitStatus.USAGE, "exclude each other"),
+    "a range of versions and a tag": (["--tag", "a", "--semver", "1.x"], ExitStatus.USAGE, "exclude each other"),
+    "a range that is none": (["--semver", "newest"], ExitStatus.USAGE, "spec.source.git.semver: has 'newest'"),
+    "a range of a chart's Git": (
+        ["--chart", "web", "--version", "1.2.3", "--semver", "1.x"], ExitStatus.USAGE, "--semver and --chart exclude each other",
+    ),
     "a chart without a version": (["--chart", "web"], ExitStatus.USAGE, "--chart needs --version"),
     "a branch of an artifact": (
         ["--url", "oci://registry.example.com/shop", "--branch", "main"],

@@ -73,6 +73,35 @@ def test_history_of_a_sync_that_has_none(plugin, follow, git_server, namespace):
     assert told.err.endswith(f"{namespace}/shop has applied nothing yet\n")
 
 
+def test_a_range_of_versions_is_followed_and_gone_back_from(
+    plugin, git_server, git, follow, daemon, config_map, cluster, namespace
+):
+    sync = follow(git_server.url, git={"semver": "1.x"})
+    shas = []
+    for version, shade in (("v1.0.0", "red"), ("v1.1.0", "blue")):
+        shas.append(git_server.push({"web.yaml": config_map("web", colour=shade)}, f"Paint it {shade}"))
+        git("tag", version, shas[-1])
+        sync.until_synced(shas[-1])
+    newer = git_server.push({"web.yaml": config_map("web", colour="green")}, "Too new")
+    git("tag", "v2.0.0-rc.1", newer)
+    assert sync.ask()["lastAttemptedTag"] == "v1.1.0"
+    assert [row["tag"] for row in sync.status["history"]] == ["v1.1.0", "v1.0.0"]
+    assert plugin("get", "shop").out.splitlines()[1].split()[2:5] == ["1.x", "(v1.1.0)", shas[1][:7]]
+    title, head, newest, _ = plugin("history", "shop").out.splitlines()
+    assert title == f"{namespace}/shop follows semver 1.x (v1.1.0)"
+    assert (head.split()[:2], newest.split()[1:3]) == (["REVISION", "TAG"], [shas[1][:7], "v1.1.0"])
+    assert plugin("rollback", "shop", "--to", "v1.0.0").status == 0
+    assert (colour(cluster), sync.live["spec"]["source"]["git"].get("semver")) == ("red", None)
+    assert plugin("resume", "shop").status == 0
+    sync.until_synced(shas[1])
+    assert (colour(cluster), sync.live["spec"]["source"]["git"]["semver"]) == ("blue", "1.x")
+    refused = plugin("rollback", "shop", "--to", "v1.0.0", "--commit", "--yes")
+    assert (refused.status, "follows semver 1.x, which a new commit doesn't change" in refused.err) == (
+        ExitStatus.SOURCE,
+        True,
+    )
+
+
 def test_rollback_pins_until_resumed(plugin, shop, cluster, git_server, config_map, eventually):
     preview = plugin("rollback", "shop", "--dry-run")
     assert (preview.status, "1 to update, 0 unchanged" in preview.out, colour(cluster)) == (0, True, "blue")

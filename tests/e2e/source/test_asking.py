@@ -82,8 +82,10 @@ def test_what_is_found_is_what_git_finds_and_no_git_is_started(own_git_server, g
     git(repository, "tag", "light")
     git(repository, "update-ref", "refs/pull/12/head", sha)
     repository.push({"a.yaml": "3"}, branch="main-2")  # begins with the name of another
+    git(repository, "tag", "-a", "-m", "x", "v1.2.3", sha)
     refs = [Ref(), MAIN, Ref.of(branch="main-2"), Ref.of(tag="heavy"), Ref.of(tag="light")]
     refs += [Ref(RefKind.ANY, name) for name in ("heavy", "pull/12/head", "refs/pull/12/head")]
+    refs.append(Ref.of(semver="1.x"))
     gits()
     with front(repository.url, older=older) as server:
         found = [asks(server.url, ref) for ref in refs]
@@ -93,6 +95,7 @@ def test_what_is_found_is_what_git_finds_and_no_git_is_started(own_git_server, g
     at = dict(line.split() for line in listed)
     assert found == [
         at["refs/heads/main"], at["refs/heads/main"], at["refs/heads/main-2"], sha, at["refs/tags/light"], sha, sha, sha,
+        sha,
     ]  # fmt: skip
 
 

@@ -352,6 +352,35 @@ def test_lightweight_unsigned_and_missing_tags_each_have_a_sentence(repository, 
     assert refusal(source(mode=VerifyMode.TAG, allowed_signers=trusting(alice))).fault is SignatureFault.NO_TAG
 
 
+def test_of_a_range_the_last_verified_tag_stays_in_force_also_for_a_daemon_that_begins(repository, source, alice):
+    old = repository.push(APP)
+    first = repository.tag("v1.0.0", old, alice)
+    followed = source(Ref.of(semver="1.x"), mode=VerifyMode.TAG, keeps=Verification(), allowed_signers=trusting(alice))
+    assert followed.revision().sha == old
+    new = repository.push({"a.yaml": "a: 2"})
+    repository.tag("v1.1.0", new)
+    known = Verification(old, first)
+    for each in (
+        followed,
+        source(Ref.of(semver="1.x"), mode=VerifyMode.TAG, keeps=known, allowed_signers=trusting(alice)),
+    ):
+        found = each.revision()
+        assert (found.sha, found.commit.tag) == (old, "")
+        assert (each.verification.revision, each.verification.fault) == (old, SignatureFault.NO_SIGNATURE)
+        assert "tag v1.1.0" in each.verification.refusal
+    beyond = source(Ref.of(semver=">=1.1"), mode=VerifyMode.TAG, keeps=known, allowed_signers=trusting(alice))
+    with pytest.raises(UnverifiedError):
+        beyond.revision()
+
+
+def test_a_range_leads_to_no_tag_that_was_signed_under_another_name(repository, source, alice):
+    old = repository.push(APP)
+    tag = repository.tag("v1.0.0", old, alice)
+    repository.git("update-ref", "refs/tags/v1.9.0", tag)
+    found = refusal(source(Ref.of(semver="1.x"), mode=VerifyMode.TAG, allowed_signers=trusting(alice)))
+    assert found.fault is SignatureFault.OTHER_TAG
+
+
 def test_a_tag_that_was_signed_under_another_name_is_refused(repository, source, alice):
     old = repository.push(APP)
     tag = repository.tag("v0", old, alice)

@@ -13,6 +13,7 @@ from kubectl_reconcile.engine.commands.suspend_resume import (
     _pinned,
     _resumed,
     followed_before,
+    follows_text,
     is_pinned,
     ref_of,
     ref_text,
@@ -151,3 +152,36 @@ def test_an_artifact_goes_back_to_a_digest_and_forward_again(said):
     assert ref_text(ref_of(pinned)) == "digest sha256:abababa"
     assert followed_before(pinned) == {name: value for name, value in said.items() if name != "url"}
     assert patched(pinned, _resumed(pinned))["spec"]["source"]["oci"] == said
+
+
+REFS = {
+    "the default branch": {},
+    "a branch": {"branch": "main"},
+    "a tag": {"tag": "v1.4.2"},
+    "a range of versions": {"semver": "1.x"},
+    "another commit": {"commit": "cd" * 20},
+}
+
+
+@pytest.mark.parametrize("ref", REFS.values(), ids=REFS)
+def test_a_repository_goes_back_to_a_commit_and_forward_again(ref):
+    said = {"url": "https://git.example.com/shop", **ref}
+    live = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"source": {"git": said}}}
+    pinned = patched(live, _pinned(live, "ab" * 20, None))
+    assert pinned["spec"]["source"]["git"] == {"url": said["url"], "commit": "ab" * 20}
+    assert (is_pinned(pinned), is_pinned(live), followed_before(pinned)) == (True, False, ref)
+    assert patched(pinned, _resumed(pinned))["spec"]["source"]["git"] == said
+
+
+FOLLOWS = {
+    "a range, which has led to a tag": ({"git": {"semver": "1.x"}}, "semver 1.x (v1.4.2)"),
+    "a branch, whatever a range led to before": ({"git": {"branch": "main"}}, "branch main"),
+    "a commit that it was rolled back to": ({"git": {"commit": "ab" * 20}}, "commit abababa"),
+    "a range of artifacts, whose revision has the tag": ({"oci": {"semver": "1.x"}}, "semver 1.x"),
+}
+
+
+@pytest.mark.parametrize(("source", "said"), FOLLOWS.values(), ids=FOLLOWS)
+def test_what_is_followed_is_said_with_the_tag_that_a_range_has_led_to(source, said):
+    assert follows_text({"spec": {"source": source}, "status": {"lastAttemptedTag": "v1.4.2"}}) == said
+    assert follows_text({"spec": {"source": source}}) == said.removesuffix(" (v1.4.2)")

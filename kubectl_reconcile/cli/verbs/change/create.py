@@ -73,6 +73,7 @@ Examples:
 @SET
 @click.option("--branch", metavar="NAME", help="Branch to follow.  [default: the repository's own]")
 @click.option("--tag", metavar="NAME", help="Tag to follow, instead of a branch; of an artifact, instead of latest.")
+@click.option("--semver", metavar="RANGE", help="Range of versions, as in 1.x: follow the newest tag in it.")
 @click.option("--commit", metavar="SHA", help="Commit to apply, all 40 digits, instead of a branch.")
 @click.option("--path", default=".", show_default=True, metavar="PATH", help="Folder or file in the repository.")
 @rendering("How the files at the path become objects.")
@@ -130,6 +131,7 @@ def create(
     sets: tuple[str, ...],
     branch: str | None,
     tag: str | None,
+    semver: str | None,
     commit: str | None,
     path: str,
     render: str | None,
@@ -161,15 +163,15 @@ def create(
     from kubectl_reconcile.cli.chart_flags import values_given
     from kubectl_reconcile.cli.session import run
 
-    if sum(map(bool, (branch, tag, commit))) > 1:
-        raise click.UsageError("--branch, --tag and --commit exclude each other")
+    if sum(map(bool, (branch, tag, semver, commit))) > 1:
+        raise click.UsageError("--branch, --tag, --semver and --commit exclude each other")
     if give and dry_run:
         raise click.UsageError(
             "--dry-run writes nothing; to see what --grant gives: kubectl reconcile grant --repo URL --name SYNC"
         )
-    verify = _verify(verify_secret, verify_configmap, verify_mode, is_tag=bool(tag))
+    verify = _verify(verify_secret, verify_configmap, verify_mode, is_tag=bool(tag or semver))
     alike = {"interval": interval, "secretRef": _named(secret)}
-    ref = {"branch": branch, "tag": tag, "commit": commit}
+    ref = {"branch": branch, "tag": tag, "semver": semver, "commit": commit}
     only_git = {
         "--branch": branch,
         "--commit": commit,
@@ -178,7 +180,7 @@ def create(
     }
     is_oci = url.startswith(_REGISTRY) and not chart
     if chart:
-        _check_chart(version, {**only_git, "--tag": tag, "--path": path != ".", "--render": render})
+        _check_chart(version, {**only_git, "--tag": tag, "--semver": semver, "--path": path != ".", "--render": render})
     elif version or (digest and not is_oci):
         raise click.UsageError(f"{'--version' if version else '--digest'} needs --chart")
     elif is_oci:
@@ -187,7 +189,7 @@ def create(
     if chart:
         source = {"chart": {"repository": url, "name": chart, "version": version, "digest": digest, **alike}}
     elif is_oci:
-        oci = {"url": url, "tag": tag, "digest": digest, **alike}
+        oci = {"url": url, "tag": tag, "semver": semver, "digest": digest, **alike}
         source = {"oci": oci, "path": path if path != "." else None, "render": render}
     else:
         source = {"git": {"url": url, **ref, **alike, "verify": verify}, "path": path, "render": render}
@@ -241,7 +243,7 @@ def _verify(secret: str | None, config_map: str | None, mode: str | None, *, is_
     if mode and not (secret or config_map):
         raise click.UsageError("--verify-mode needs --verify-secret or --verify-configmap, which name the keys")
     if mode in {"Tag", "CommitAndTag"} and not is_tag:
-        raise click.UsageError(f"--verify-mode {mode} needs a --tag to follow")
+        raise click.UsageError(f"--verify-mode {mode} needs a --tag or --semver to follow")
     found = {"mode": mode, "secretRef": _named(secret), "configMapRef": _named(config_map)}
     return {name: value for name, value in found.items() if value} if secret or config_map else None
 

@@ -104,7 +104,7 @@ def _title(live: Manifest) -> Line:
     followed = bool(map_at(live, "spec").get("source"))
     return (
         name,
-        Span(f" follows {suspend_resume.ref_text(suspend_resume.ref_of(live))}" if followed else " is applied by hand"),
+        Span(f" follows {suspend_resume.follows_text(live)}" if followed else " is applied by hand"),
     )
 
 
@@ -114,14 +114,14 @@ def _table(entries: Sequence[HistoryEntry], width: int | None, *, wide: bool) ->
     now = current_time()
     signed = any(entry.counts.get("signer") for entry in entries)
     signers = ["SIGNER", *(["KEY"] if wide else [])] if signed else []
-    charts = ["CHART"] if any(entry.counts.get("chart") for entry in entries) else []
-    titles = ["", "REVISION", *charts, "APPLIED", "RESULT", "OBJECTS", *signers, "AUTHOR", "SUBJECT"]
+    told = [name for name in ("tag", "chart") if any(entry.counts.get(name) for entry in entries)]
+    titles = ["", "REVISION", *map(str.upper, told), "APPLIED", "RESULT", "OBJECTS", *signers, "AUTHOR", "SUBJECT"]
     columns = len(signers)
-    rows = [_row(entry, now, columns, chart=bool(charts), wide=wide) for entry in entries]
+    rows = [_row(entry, now, columns, told, wide=wide) for entry in entries]
     return table(titles, rows, None if wide else width)
 
 
-def _row(entry: HistoryEntry, now: str, signers: int, *, chart: bool, wide: bool) -> list[Span]:
+def _row(entry: HistoryEntry, now: str, signers: int, told: Sequence[str], *, wide: bool) -> list[Span]:
     from kubectl_reconcile.views import syncs
     from kubectl_reconcile.views.ages import age_of
 
@@ -130,7 +130,7 @@ def _row(entry: HistoryEntry, now: str, signers: int, *, chart: bool, wide: bool
     return [
         Span("*" if entry.is_current else " ", Tone.GOOD),
         Span(revision or "-"),
-        *([Span(str(entry.counts.get("chart") or "-"))] if chart else []),
+        *(Span(str(entry.counts.get(name) or "-")) for name in told),
         Span(age_of(entry.time, now) or "-"),
         Span(entry.result or "-", Tone.GOOD if good else Tone.WARNING),
         Span(_counts(entry)),

@@ -165,7 +165,7 @@ def row(sync: Manifest, now: str, *, wide: bool) -> list[Span]:
 
     found, url = map_at(sync, "status"), address_of(sync)
     word, tone = syncs.readiness(sync)
-    kind, _, ref = suspend_resume.ref_text(suspend_resume.ref_of(sync)).partition(" ")
+    kind, _, ref = suspend_resume.follows_text(sync).partition(" ")
     followed = syncs.chart_of(sync) or (ref if kind != "the" else "(default)")
     if suspend_resume.is_pinned(sync):
         followed = f"{followed} (rolled back)"

@@ -134,7 +134,7 @@ def _source(sync: Manifest) -> str:
     from kubectl_reconcile.engine.commands import suspend_resume
     from kubectl_reconcile.views import syncs
 
-    url, ref = without_credentials(address_of(sync)), suspend_resume.ref_text(suspend_resume.ref_of(sync))
+    url, ref = without_credentials(address_of(sync)), suspend_resume.follows_text(sync)
     if not url:
         return "-"
     chart = f", chart {asked}" if (asked := syncs.chart_of(sync)) else ""
@@ -258,7 +258,9 @@ def _history(entries: Sequence[Mapping[str, Any]], now: str) -> list[Line]:
             Span(f"  {_ago(entry.get('time'), now):<9}", Tone.ASIDE),
             Span(f"{syncs.short(str(entry.get('revision') or '')):<9}"),
             Span(f"{entry.get('result', '')}", Tone.GOOD if entry.get("result") == "Synced" else Tone.WARNING),
-            Span(f"  {_pass(entry)}{', chart ' + str(entry['chart']) if entry.get('chart') else ''}"),
+            Span(
+                f"  {_pass(entry)}{''.join(f', {name} {entry[name]}' for name in ('chart', 'tag') if entry.get(name))}"
+            ),
         )
         for entry in entries
     ]

@@ -117,8 +117,13 @@ def _section(first: bytes | None, lines: Iterator[bytes | None]) -> list[bytes]:
 
 
 def _refs(lines: Iterable[bytes], names: frozenset[str]) -> dict[str, str]:
-    """Return where each of *names* is: ``HASH NAME``, with ``peeled:HASH`` behind it, or in a line of its own."""
+    """Return where each of *names* is: ``HASH NAME``, with ``peeled:HASH`` behind it, or in a line of its own. A name that ends in a slash stands for all below it."""
     found: dict[str, str] = {}
+    folders = tuple(each for each in names if each.endswith("/"))
+
+    def is_asked(name: str) -> bool:
+        return name in names or name.startswith(folders)
+
     for line in lines:
         sha, _, rest = line.decode(errors="replace").partition(" ")
         name, *attributes = rest.split(" ")
@@ -126,9 +131,10 @@ def _refs(lines: Iterable[bytes], names: frozenset[str]) -> dict[str, str]:
             continue
         if not _HASH.fullmatch(sha) or not name:
             raise UnclearError("the server lists something that isn't a ref")
-        found |= {name: sha} if name in names else {}
+        if is_asked(name):
+            found[name] = sha
         for attribute in attributes:
             kind, _, value = attribute.partition(":")
-            if kind == "peeled" and _HASH.fullmatch(value) and f"{name}{_PEELED}" in names:
+            if kind == "peeled" and _HASH.fullmatch(value) and is_asked(f"{name}{_PEELED}"):
                 found[f"{name}{_PEELED}"] = value
     return found

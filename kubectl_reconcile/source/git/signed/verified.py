@@ -231,7 +231,8 @@ class VerifiedSource(GitSource):
             return self._refused(
                 f"{name} at {sha[:7]}" if is_tag else f"commit {sha[:7]}", ObjectType.TAG, SignatureVerdict(fault=fault)
             )
-        if found.name != name or not self._points_to(tag, sha):
+        is_earlier = tag != self.tag and self.ref.may_lead_to(found.name)  # of a range, which leads to another by now
+        if (found.name != name and not is_earlier) or not self._points_to(tag, sha):
             elsewhere = f"it is the tag {found.name}" if found.name != name else f"it doesn't point to commit {sha[:7]}"
             wrong = SignatureVerdict(fault=SignatureFault.OTHER_TAG, detail=one_line(elsewhere))
             return self._refused(subject_of(replace(found, name=name), tag), ObjectType.TAG, wrong)
