@@ -4,7 +4,8 @@ Vocabulary: a *proposal* is what files of the overlay may become so that it rend
 anything else changes, is for the caller to see by rendering it: what is proposed here is likely, not certain.
 
 Proposed is what changes least: the line of this overlay that owns the field; else a patch that this overlay has for the object;
-else a new patch, which its kustomization lists. Never a file of a base: others may share it.
+else a new patch, which its kustomization lists. Never a file of a base: others may share it. What a Sync itself changes is an overlay of one file, which
+has its patches in it.
 
 Pure: bytes in, bytes out.
 """
@@ -32,6 +33,7 @@ from kubectl_reconcile.core.rendering.origins import (
     operation_at,
     patch_texts,
 )
+from kubectl_reconcile.core.rendering.over import FILE
 from kubectl_reconcile.core.rendering.rendered import Rendering, objects_of
 from kubectl_reconcile.core.ssa.typed import ABSENT, elements_of
 from kubectl_reconcile.core.ssa.values import same
@@ -225,6 +227,9 @@ class Accepting(Struct, frozen=True):
         if not isinstance(fields, dict) or own not in self.files:
             return
         listed = fields.get("patches")
+        if own == FILE:
+            yield from self._with_entry(own, listed, {"patch": text.decode(), **entry}, {}, own)
+            return
         names = (
             {str(each.get("path")) for each in listed or () if isinstance(each, dict)}
             if isinstance(listed, list)
@@ -235,13 +240,18 @@ class Accepting(Struct, frozen=True):
         number = 1
         while (file := f"{name}{f'-{number}' if number > 1 else ''}.yaml") in names or beside(own, file) in self.files:
             number += 1
+        yield from self._with_entry(own, listed, {"path": file, **entry}, {beside(own, file): text}, beside(own, file))
+
+    def _with_entry(
+        self, own: str, listed: Any, item: Mapping[str, Any], files: Mapping[str, bytes], file: str
+    ) -> Iterator[Proposal]:
+        """Yield the kustomization *own* with one more patch than are *listed*, and the new *files* that it is in; the value is in *file* then."""
         try:
             steps: Steps = ("patches", len(listed)) if isinstance(listed, list) else ("patches",)
-            item = {"path": file, **entry}
             data = restated(self.files[own], own, steps, item if isinstance(listed, list) else [item])
         except EditError:
             return
-        yield Proposal({beside(own, file): text, own: data}, beside(own, file))
+        yield Proposal({**files, own: data}, file)
 
 
 def _items_above(edit: Edit, manifest: Manifest) -> Iterator[Edit]:

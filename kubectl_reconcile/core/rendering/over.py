@@ -12,13 +12,15 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.rendering.entries import first_tree
 from kubectl_reconcile.core.resources.kustomize import KustomizeSpec
 
 FIELD: Final = "spec.source.kustomize"
@@ -82,6 +84,50 @@ def _lines(spec: KustomizeSpec, folder: str, resources: Sequence[str]) -> Iterat
         }
         yield "transformers:"
         yield f"- {json.dumps(json.dumps(transformer))}"
+
+
+def stated_by(text: bytes, spec: KustomizeSpec) -> KustomizeSpec:
+    """Return what a Sync says whose kustomization became *text*: patches and images as they are in it, all else as in *spec*.
+
+    Raises:
+        KustomizeSpecError: a Sync can't say that.
+    """
+    fields = first_tree(text)
+    stated = {name: fields[name] for name in _EDITED if name in fields} if isinstance(fields, dict) else {}
+    return KustomizeSpec.of({**spec.told(), **stated})
+
+
+def changed_lists(before: KustomizeSpec, after: KustomizeSpec) -> dict[str, Any]:
+    """Return the lists of a Sync that aren't the same any more, as they are now."""
+    old, new = before.told(), after.told()
+    return {name: new.get(name, []) for name in _EDITED if new.get(name) != old.get(name)}
+
+
+def changed_entries(before: KustomizeSpec, after: KustomizeSpec) -> dict[str, Any]:
+    """Return the items of those lists that are new, or aren't the same any more, by the fields of the Sync that they are."""
+    old = before.told()
+    return {
+        f"{FIELD}.{name}[{number}]": item
+        for name, items in changed_lists(before, after).items()
+        for number, item in enumerate(items)
+        if item != next(iter(old.get(name, [])[number : number + 1]), None)
+    }
+
+
+def is_for_secrets(after: KustomizeSpec, before: KustomizeSpec) -> bool:
+    """Tell whether a patch that isn't as it was *before* is for Secrets, as it says itself: whoever shows it would show what is in them."""
+    known = frozenset(before.patches)
+    return any(_is_for_secrets(json.loads(each)) for each in after.patches if each not in known)
+
+
+def _is_for_secrets(patch: Mapping[str, Any]) -> bool:
+    documents, _ = yaml_reader.read(str(patch["patch"]).encode(), "patch.yaml")
+    kinds = (each.tree.get("kind") for each in documents if isinstance(each.tree, dict))
+    return "Secret" in {patch.get("target", {}).get("kind"), *kinds}
+
+
+_EDITED: Final = ("patches", "images")
+"""What of it is changed when drift is accepted."""
 
 
 def readable(said: str) -> str:

@@ -1,10 +1,10 @@
-"""Drift, taken into the files: what somebody changed in the cluster becomes what Git asks for.
+"""Drift, taken into the files, or into patches of the Sync: what somebody changed in the cluster becomes what is asked for.
 
 Only fields that drifted are taken: Git still asks for what was applied last, and the cluster holds something else. A
 field that was changed in both places is for a person to decide; a module's child is its CR's business; and
-the values of a Secret never go into a file.
+the values of a Secret never go into a file or a patch.
 
-What is written where is decided here; `write` and `push` then do it, to a folder or to a branch.
+What is written where is decided here; `write`, `push` and `patch` then do it, to a folder, to a branch, or to the Sync.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,9 +21,12 @@ from kubectl_reconcile.core.manifests.editing import Edit, EditError, edited
 from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.planning.outlook.origins import named
 from kubectl_reconcile.core.planning.plan import Change, Op, Plan
-from kubectl_reconcile.core.rendering.uses import names_at
+from kubectl_reconcile.core.rendering.over import changed_entries, changed_lists
+from kubectl_reconcile.core.rendering.uses import hiding, names_at, texts_of
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.typed import ABSENT
+from kubectl_reconcile.engine.api.sync_requests import SYNCS
+from kubectl_reconcile.engine.commands import own_patches
 from kubectl_reconcile.engine.commands.overlays import RenderedEditor
 from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync.desired import Desired
@@ -43,17 +47,20 @@ class Taken(Struct, frozen=True):
 class Accepted(Struct, frozen=True):
     """The files with the live values in them, what was taken, and what was left and why, a sentence each.
 
-    *rendered* tells that objects are made of the files, whose paths are from the top of the tree then.
+    *rendered* tells that objects are made of the files, whose paths are from the top of the tree then. Where drift goes into the Sync itself, the file of what was taken
+    is a field of it. *said* is what it says in ``spec.source.kustomize`` then, the lists that change, and *entries* are those of their items that do, by their fields.
     """
 
     files: Mapping[str, bytes]
     taken: tuple[Taken, ...]
     left: tuple[str, ...]
     rendered: bool = False
+    said: Mapping[str, Any] | None = None
+    entries: Mapping[str, Any] | None = None
 
 
-async def accept(session: Session, target: Target, plan: Plan) -> Accepted:
-    """Return what the files of *target* become if the drift that *plan* would correct is accepted. Writes nothing.
+async def accept(session: Session, target: Target, plan: Plan, *, patches: bool = False) -> Accepted:
+    """Return what the files of *target* become if the drift that *plan* would correct is accepted, or with *patches* what its Sync says then. Writes nothing.
 
     Raises:
         SourceError: a file can't be read.
@@ -76,7 +83,14 @@ async def accept(session: Session, target: Target, plan: Plan) -> Accepted:
         for field in change.fields
         if field.reason is Reason.DRIFT and (names := _variables(change, field))
     ]
+    left += [
+        f"{change.ref}: {each.path}: the value of a Secret stands in it, which doesn't belong in a file"
+        for change in taking
+        for each in change.fields
+        if each.reason is Reason.DRIFT and not _variables(change, each) and _tells_secret(change, each)
+    ]
     work = _into_files if revision.overlay is None else _into_rendered
+    work = _into_sync if patches else work
     found = await asyncio.to_thread(work, target, desired, taking)
     return replace(found, left=(*left, *found.left))
 
@@ -117,6 +131,37 @@ def _into_rendered(target: Target, desired: Desired, taking: Sequence[Change]) -
     return Accepted(editor.files, tuple(taken), tuple(left), rendered=True)
 
 
+def _into_sync(target: Target, desired: Desired, taking: Sequence[Change]) -> Accepted:
+    """Return what the Sync itself says with the drift in it, as far as it can be read there. Blocks while it renders."""
+    places = {(each.path, each.line): each for each in desired.manifests}
+    taken, left, edits = [], [], []
+    with target.source.tree(desired.revision.sha) as tree:
+        editor = own_patches.PatchEditor.of(target, desired.revision, tree)
+        for change, each in [(one, each) for one in taking for each in _drifts(one)]:
+            located = places.get((change.provenance.file, change.provenance.line))
+            if located is None or change.kind is None:
+                continue
+            edit = _edit(change, each)
+            place, why = editor.take(located, edit, change.kind.schema)
+            if place:
+                taken.append(Taken(place, change.ref, each))
+                edits.append(edit)
+            else:
+                left.append(f"{change.ref}: {each.path}: {why}")
+        if not taken:
+            return Accepted({}, (), tuple(left))
+        if why := own_patches.why_not_read(target, desired, editor.spec, edits):
+            return Accepted({}, (), (*left, f"nothing is taken: {why}"))
+    before = own_patches.spec_of(target)
+    return Accepted(
+        {},
+        tuple(taken),
+        tuple(left),
+        said=changed_lists(before, editor.spec),
+        entries=changed_entries(before, editor.spec),
+    )
+
+
 def _drifted(change: Change) -> bool:
     return change.op in {Op.UPDATE, Op.REPLACE} and any(
         field.reason in {Reason.DRIFT, Reason.BOTH} for field in change.fields
@@ -124,12 +169,22 @@ def _drifted(change: Change) -> bool:
 
 
 def _drifts(change: Change) -> list[FieldChange]:
-    return [field for field in change.fields if field.reason is Reason.DRIFT and not _variables(change, field)]
+    return [
+        field
+        for field in change.fields
+        if field.reason is Reason.DRIFT and not _variables(change, field) and not _tells_secret(change, field)
+    ]
 
 
 def _variables(change: Change, field: FieldChange) -> tuple[str, ...]:
     """Return the variables whose values stand in a field: what the file has there is good for others, too."""
     return names_at(change.provenance.uses, field.path, change.after or change.intent)
+
+
+def _tells_secret(change: Change, field: FieldChange) -> bool:
+    """Tell whether the live value spells a value of a Secret that the object is made with, wherever that belongs."""
+    texts = texts_of(use for use in change.provenance.uses if use.secret)
+    return field.op != "add" and hiding(field.before, texts, "") != field.before
 
 
 def _why_not(change: Change) -> str:
@@ -164,6 +219,24 @@ def write(target: Target, files: Mapping[str, bytes], *, rendered: bool = False)
             place.write_bytes(data)
         except OSError as error:
             raise SourceError(SourceFault.UNREADABLE, f"{place}: {error.strerror}", "check its permissions") from None
+
+
+async def patch(session: Session, target: Target, said: Mapping[str, Any]) -> None:
+    """Have the Sync of *target* say in ``spec.source.kustomize`` what is *said*, all else staying as it is.
+
+    Raises:
+        Conflict: it was changed since it was read.
+        ApiError: the server refuses, or doesn't answer.
+    """
+    if target.parent is None:
+        raise TypeError("there is no Sync to write to")  # a Sync was named, and read
+    metadata = target.parent["metadata"]
+    body = {
+        "metadata": {"resourceVersion": metadata["resourceVersion"]},
+        "spec": {"source": {"kustomize": dict(said)}},
+    }
+    path = f"{SYNCS}/namespaces/{metadata['namespace']}/syncs/{metadata['name']}"
+    await session.client.patch(path, body, manager="kubectl-reconcile-cli")
 
 
 async def push(

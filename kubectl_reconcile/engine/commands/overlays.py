@@ -178,7 +178,10 @@ class RenderedEditor(Struct):
             SourceError: a file can't be read.
         """
         if self.revision.is_plain:
-            return "", f"{FIELD} changes what {located.path} says; edit one of them"
+            return (
+                "",
+                f"{FIELD} changes what {located.path} says; edit one of them, or take it into the Sync with --patches",
+            )
         number = -located.line - 1
         before = objects_of(self._rendered({})).manifests
         if not 0 <= number < len(before):
@@ -197,7 +200,10 @@ class RenderedEditor(Struct):
         way = Accepting(overlay, origins, number, before[number], steps, edit)
         file, why = self._proved(way.proposals(), before, edit, "no patch can set it")
         origin = origins.of(number, steps)
-        return file, f"{why}; it comes from {origin}" if why and origin is not None else why
+        if not why or origin is None:
+            return file, why
+        is_of_sync = origin.at.file.startswith(FIELD)
+        return file, f"{why}; it comes from {origin}{', which --patches writes to' if is_of_sync else ''}"
 
     def _of_chart(self, now: Any, edit: Edit) -> Iterator[Proposal]:
         release, folder = self.target.reader.release, self.revision.overlay or ""

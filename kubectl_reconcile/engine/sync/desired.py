@@ -293,15 +293,45 @@ class ManifestReader(Struct):
         Raises:
             SourceError: the source can't be read any more.
         """
-        if self._over is None or (self._release is None and self._plain is None):
-            return self.renderer.trace(overlay, tree, self.limits, over=self._over)
-        if self._plain is None:
-            below = self._render(overlay, tree, self._release, over=None)
-            return self.renderer.trace(overlay, tree, self.limits, over=self._over, objects=below.objects)
+        return self.traced_over(source, overlay, tree, self._over, self._plain)
+
+    def traced_over(
+        self, source: ReadableSource, overlay: str, tree: Tree, over: Over | None, plain: PlainObjects | None
+    ) -> Traces:
+        """Return the same for a Sync that says *over*, of *plain* objects where there are some. Blocks.
+
+        Raises:
+            SourceError: the source can't be read any more.
+        """
+        release = self._release if plain is None else None
+        if over is None or (release is None and plain is None):
+            return self.renderer.trace(overlay, tree, self.limits, over=over)
+        if plain is None:
+            below = self._render(overlay, tree, release, over=None)
+            return self.renderer.trace(overlay, tree, self.limits, over=over, objects=below.objects)
         paths = {blob: path for path, blob in self._read.blobs.items()}
         files = {paths[blob]: data for blob, data in source.read_many(paths)}
-        objects = self._plain.objects
-        return self.renderer.trace(overlay, tree, self.limits, over=self._over, objects=objects, files=files)
+        return self.renderer.trace(overlay, tree, self.limits, over=over, objects=plain.objects, files=files)
+
+    def rendered_over(self, tree: Tree, over: Over, plain: PlainObjects | None) -> Rendering:
+        """Return what was read last as a Sync renders it that says *over*, of *plain* objects where there are some. Blocks.
+
+        Raises:
+            SourceError: the tree can't be read.
+        """
+        return self._render(over.folder, tree, self._release if plain is None else None, over=over, plain=plain)
+
+    def plain_objects(self, tree: Tree, folder: str) -> PlainObjects:
+        """Return the objects of the files that were read last, as these state them. Blocks.
+
+        Raises:
+            SourceError: the tree can't be read.
+        """
+        return self._plain or PlainObjects(stated(self._read.files.items()), manifests_below(tree, folder))
+
+    def read_last(self) -> tuple[Located, ...]:
+        """Return the objects that were read last, without values of variables."""
+        return self._newest.manifests if self._newest is not None else ()
 
     @property
     def release(self) -> Release | None:

@@ -95,11 +95,52 @@ def test_diff_accepts_what_it_has_shown(drifted, plugin):
     assert "blue" in (drifted / "apps/web.yaml").read_text()
 
 
+PATCHED = {"patch": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  colour: blue\n"}
+
+
+def test_drift_is_written_into_the_patches_of_the_sync(drifted, plugin, cluster):
+    shown = plugin("accept", "shop", "--patches", "--dry-run")
+    assert (shown.status, ".data.colour  red → blue" in shown.out) == (0, True)
+    assert "# spec.source.kustomize.patches[0]\n- patch: |" in shown.out
+    assert "kustomize" not in cluster.get("Sync", "shop")["spec"]["source"]
+    done = plugin("accept", "shop", "--patches")
+    assert (done.status, "spec.source.kustomize.patches[0]: ConfigMap" in done.out) == (0, True)
+    assert "the values of a Secret don't belong in a file" in done.err
+    assert "s3cr3t" not in shown.out + shown.err + done.out + done.err
+    assert cluster.get("Sync", "shop")["spec"]["source"]["kustomize"] == {"patches": [PATCHED]}
+    left = json.loads(plugin("diff", "shop", "cm/web", "-o", "json").out)
+    assert not [field for change in left["changes"] for field in change.get("fields", ())], (
+        "what is live is what is asked for"
+    )
+    assert plugin("sync", "shop", "cm/web").status == 0
+    assert cluster.get("ConfigMap", "web")["data"]["colour"] == "blue"
+    cluster.edit("ConfigMap", "web", {"data": {"colour": "green"}})
+    assert plugin("accept", "shop", "cm/web", "--patches").status == 0
+    changed = {"patch": PATCHED["patch"].replace("blue", "green")}
+    assert cluster.get("Sync", "shop")["spec"]["source"]["kustomize"] == {"patches": [changed]}
+
+
+def test_a_sync_that_another_keeps_is_not_written(drifted, plugin, cluster):
+    cluster.edit("Sync", "shop", {"metadata": {"labels": {PART_OF: "applyset-of-another-v1"}}})
+    done = plugin("accept", "shop", "cm/web", "--patches")
+    assert (done.status, "# spec.source.kustomize.patches[0]\n" in done.out) == (ExitStatus.HELD, True)
+    assert "shop is itself a member of a Sync, from a file, which would undo this; nothing was written" in done.err
+    assert "kustomize" not in cluster.get("Sync", "shop")["spec"]["source"]
+
+
+def test_a_sync_that_is_rolled_back_is_resumed_first(drifted, plugin, git_server):
+    assert plugin("rollback", "shop", "--to", git_server.sha(), "--yes").status == 0
+    done = plugin("accept", "shop", "cm/web", "--patches")
+    assert (done.status, "shop is rolled back" in done.err) == (ExitStatus.HELD, True)
+
+
 PLACES = {
     "nowhere": ("accept", "shop"),
     "at two places": ("accept", "shop", "--local", ".", "--branch", "x"),
     "a folder of no Sync": ("accept", "-f", "."),
     "a diff that has no files": ("diff", "shop", "--accept"),
+    "into the Sync and a folder": ("accept", "shop", "--patches", "--local", "."),
+    "with the message of a commit that isn't made": ("accept", "shop", "--patches", "-m", "x"),
 }
 
 

@@ -1,8 +1,10 @@
-"""Overlays to begin with, for the tests that render them."""
+"""Overlays to begin with, for the tests that render them, and what a server says of their Deployments."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from kubectl_reconcile.core.ssa.schema import schema_of_crd
 
 SECRET = "hunter2-hunter2"
 WEB = """\
@@ -31,3 +33,43 @@ def write(folder: Path, files: dict[str, str | bytes]) -> None:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+CONTAINER = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "image": {"type": "string"},
+        "args": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "atomic"},
+    },
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+CONTAINERS = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": CONTAINER,
+}
+
+
+def nested(schema, *names):
+    for name in reversed(names):
+        schema = {"type": "object", "properties": {name: schema}, "x-kubernetes-preserve-unknown-fields": True}
+    return schema
+
+
+SCHEMA = schema_of_crd(
+    {
+        "spec": {
+            "group": "apps",
+            "names": {"kind": "Deployment"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "schema": {"openAPIV3Schema": nested(CONTAINERS, "spec", "template", "spec", "containers")},
+                }
+            ],
+        }
+    },
+    "v1",
+)

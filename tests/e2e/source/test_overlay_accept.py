@@ -7,53 +7,14 @@ import pytest
 from kubectl_reconcile.core.manifests.editing import Edit
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, errors_among
 from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.core.ssa.schema import schema_of_crd
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.engine.commands.overlays import RenderedEditor
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.folder.worktree import WorktreeSource
-from tests.e2e.source.overlays import BASE, write
+from tests.e2e.source.overlays import BASE, SCHEMA, write
 
-CONTAINER = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string"},
-        "image": {"type": "string"},
-        "args": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "atomic"},
-    },
-    "x-kubernetes-preserve-unknown-fields": True,
-}
-CONTAINERS = {
-    "type": "array",
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["name"],
-    "items": CONTAINER,
-}
-
-
-def nested(schema, *names):
-    for name in reversed(names):
-        schema = {"type": "object", "properties": {name: schema}, "x-kubernetes-preserve-unknown-fields": True}
-    return schema
-
-
-SCHEMA = schema_of_crd(
-    {
-        "spec": {
-            "group": "apps",
-            "names": {"kind": "Deployment"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "schema": {"openAPIV3Schema": nested(CONTAINERS, "spec", "template", "spec", "containers")},
-                }
-            ],
-        }
-    },
-    "v1",
-)
 WEB, SHOP = ObjectRef("apps", "Deployment", "x", "web"), ObjectRef("", "ConfigMap", "x", "shop")
 REPLICAS = FieldPath(("f:spec", "f:replicas"))
 OF_SIDE = ("f:spec", "f:template", "f:spec", "f:containers", 'k:{"name":"side"}')

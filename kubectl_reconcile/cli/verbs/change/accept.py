@@ -1,7 +1,7 @@
 """``kubectl reconcile accept`` and ``adopt``: what the cluster holds becomes what Git asks for.
 
-``accept`` writes drifted fields into the files that ask for them; ``adopt`` writes files for objects that no file asks
-for yet. Both write into a working tree, or push a commit to a branch; neither writes to the cluster.
+``accept`` writes drifted fields into the files that ask for them, or into patches of the Sync; ``adopt`` writes files for objects that no file asks
+for yet. Both write into a working tree, or push a commit to a branch; neither writes to members.
 """
 
 from __future__ import annotations
@@ -45,11 +45,13 @@ Examples:
   kubectl reconcile accept shop --local .                    into its files
   kubectl reconcile accept shop deploy/web --branch keep-7   as a commit
   kubectl reconcile accept -f shop --name shop               into a folder
+  kubectl reconcile accept shop deploy/web --patches         into the Sync
 """
 )
 @origin
 @selection
 @_destination
+@click.option("--patches", is_flag=True, help="Write into spec.source.kustomize of the Sync, and into no file.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @colour
 @common
@@ -60,27 +62,43 @@ def accept(
     chosen: Chosen,
     branch: str,
     message: str,
+    patches: bool,
     dry_run: bool,
     color: str,
 ) -> int:
-    """Write drift back into the manifests. Writes files, or pushes a commit.
+    """Write drift back into the manifests. Writes files, pushes a commit, or writes the Sync.
 
     Comments and layout of the files are kept. Fields that were changed in Git too, and values of Secrets, are left alone.
 
     In an overlay, accept changes the patch that sets the field, or adds a new patch to the kustomization. It never
     changes a base. In a chart, it changes a value in a values file, if this value sets only this field. Everything is
     rendered again to check the result.
+
+    With --patches, accept changes what the Sync itself changes of its objects, which works over manifests, overlays and
+    charts: the patch or image that sets the field, or a new patch. If the Sync is itself a member of a Sync, it only
+    prints what to write into its file.
     """
     from kubectl_reconcile.cli.session import run
 
     if origin.values or origin.sets:
         raise click.UsageError("accept writes what a chart's files are to say: --values and --set aren't among them")
-    if origin.repo or (bool(origin.file) + bool(origin.local) + bool(branch)) != 1:
-        raise click.UsageError("say where the files are: --local FOLDER, --branch NAME, or -f FOLDER --name NAME")
+    if origin.repo or (bool(origin.file) + bool(origin.local) + bool(branch) + patches) != 1:
+        raise click.UsageError(
+            "say where it goes: --local FOLDER, --branch NAME, -f FOLDER --name NAME, or --patches into the Sync"
+        )
+    if patches and message:
+        raise click.UsageError("--message is that of a commit, and --patches makes none")
     if origin.file and not origin.name:
         raise click.UsageError("-f needs --name: that Sync records what was applied")
     work = functools.partial(
-        accepted, origin=origin, chosen=chosen, branch=branch, message=message, dry_run=dry_run, color=color
+        accepted,
+        origin=origin,
+        chosen=chosen,
+        branch=branch,
+        message=message,
+        patches=patches,
+        dry_run=dry_run,
+        color=color,
     )
     return run(connection, work)
 
@@ -93,6 +111,7 @@ async def accepted(
     color: str,
     branch: str = "",
     message: str = "",
+    patches: bool = False,
     dry_run: bool = False,
 ) -> int:
     """Accept what drifted, and return the exit status.
@@ -107,18 +126,67 @@ async def accepted(
 
     out, err = terminals(color)
     target = await target_of(session, origin)
+    if patches:
+        _check_not_pinned(target)
     plan = selected(session, chosen, await reconcile.plan(session, target))
-    found = await engine.accept(session, target, plan)
+    found = await engine.accept(session, target, plan, patches=patches)
     out.write(lines_of(found))
     err.write(line(f"left: {why}", Tone.WARNING) for why in found.left)
-    if not found.files:
+    if not found.taken:
         err.write([line("nothing to accept", Tone.ASIDE)])
+    elif patches:
+        await _into_sync(session, target, found, out, dry_run=dry_run)
     elif not dry_run:
         what = message or f"Accept drift of {_object_count(len({taken.ref for taken in found.taken}))}"
         await _put(
             session, target, found.files, _Destination(plan.revision, branch, what, rendered=found.rendered), out
         )
     return ExitStatus.OK
+
+
+def _check_not_pinned(target: Target) -> None:
+    """Return if the Sync isn't rolled back: by resuming it, what it said before comes back.
+
+    Raises:
+        Failure: it is.
+    """
+    from kubectl_reconcile.engine.commands import suspend_resume
+
+    live = target.parent
+    if live is not None and suspend_resume.is_pinned(live):
+        name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
+        raise Failure(
+            f"{namespace}/{name} is rolled back; when it is resumed, it says again what it said before",
+            f"first: kubectl reconcile resume {name} -n {namespace}",
+            status=ExitStatus.HELD,
+        )
+
+
+async def _into_sync(session: Session, target: Target, found: Accepted, out: Terminal, *, dry_run: bool) -> None:
+    """Have the Sync say what was found; show its entries where it doesn't, since somebody else writes it or nothing is to be written.
+
+    Raises:
+        Failure: it is a member of a Sync, which would undo it.
+    """
+    from kubectl_reconcile.core.annotations import MemberOptions
+    from kubectl_reconcile.engine.commands import accept as engine
+    from kubectl_reconcile.engine.commands import suspend_resume
+    from kubectl_reconcile.views.yamltext import dump
+
+    live = target.parent or {}
+    is_kept = suspend_resume.is_kept_by_another(live)
+    if not dry_run and not is_kept:
+        await engine.patch(session, target, found.said or {})
+        return
+    for place, entry in (found.entries or {}).items():
+        out.write([line(f"# {place}", Tone.ASIDE), *map(line, dump([entry]))])
+    if is_kept and not dry_run:
+        name, file = live["metadata"]["name"], MemberOptions.of(live).source or "a file"
+        raise Failure(
+            f"{name} is itself a member of a Sync, from {file}, which would undo this; nothing was written",
+            f"write what is shown above into {file}",
+            status=ExitStatus.HELD,
+        )
 
 
 def lines_of(accepted: Accepted) -> list[Line]:
