@@ -34,6 +34,8 @@ spec:
 """
 FROM_A_SECRET = SETTINGS.replace('value: "3", type: Integer', "valueFrom: {secretKeyRef: {name: counts}}")
 
+VALUES_FROM_A_CONFIG_MAP = SETTINGS + "    helm: {valuesFrom: [{kind: ConfigMap, name: web}]}\n"
+
 
 @pytest.fixture
 def render(tmp_path, monkeypatch, capsys):
@@ -90,8 +92,9 @@ def test_what_is_wrong_is_told_and_the_rest_is_printed(render):
     assert (status, len(out.split()), 'hint: quote it: "y"' in err) == (4, 3, True)
 
 
-def test_a_variable_of_the_cluster_takes_a_cluster(render):
-    status, out, err = render(FILES, settings=FROM_A_SECRET)
+@pytest.mark.parametrize("settings", [FROM_A_SECRET, VALUES_FROM_A_CONFIG_MAP], ids=["a variable", "values of a chart"])
+def test_what_the_cluster_holds_takes_a_cluster(render, settings):
+    status, out, err = render(FILES, settings=settings)
     assert (status, out) == (2, "")
     assert "cluster" in err
 

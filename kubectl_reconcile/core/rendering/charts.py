@@ -20,7 +20,9 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.redaction import without
+from kubectl_reconcile.core.rendering.derived import altered
 from kubectl_reconcile.core.rendering.given_values import over
+from kubectl_reconcile.core.rendering.held_values import NO_HELD, HeldValues
 from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, SHORT_NUMBER, TELLS_NOTHING, Answers
 from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.helm import LONGEST_RELEASE, HelmSpec, HelmSpecError, LookupPolicy, release_name
@@ -36,7 +38,7 @@ _UNNAMED: Final = "release-name"
 class Release(Struct, frozen=True):
     """What a chart is rendered with: the names of Sync and namespace, what the Sync says, and what the cluster has.
 
-    *chart* is one of a Helm repository. Without *kube_version* and *api_versions* they are those that Helm was built with.
+    *chart* is one of a Helm repository, *held* are values below those that the Sync says. Without *kube_version* and *api_versions* they are those that Helm was built with.
     """
 
     name: str = ""
@@ -46,6 +48,7 @@ class Release(Struct, frozen=True):
     api_versions: tuple[str, ...] | None = None
     answers: Answers = NO_ANSWERS
     chart: ChartSpec | None = None
+    held: HeldValues = NO_HELD
 
     def answered(self, answers: Answers) -> Release:
         """Return this release with what its chart looks up, if the Sync has that read."""
@@ -53,25 +56,44 @@ class Release(Struct, frozen=True):
 
     def given(self, values: Mapping[str, Any]) -> Release:
         """Return this release with *values* over those that the Sync says."""
-        found = over(json.loads(self.spec.values), values)
-        return replace(self, spec=replace(self.spec, values=json.dumps(found, sort_keys=True, separators=(",", ":"))))
+        return replace(self, spec=replace(self.spec, values=_json(over(json.loads(self.spec.values), values))))
+
+    def secrets(self) -> tuple[str, ...]:
+        """What people call the Secrets that a value in it comes from, each once."""
+        return tuple(dict.fromkeys((*self.answers.secrets().values(), *self.held.names())))
+
+    def altered(self) -> Release:
+        """Return this release with other values in all these Secrets."""
+        return replace(self, answers=altered(self.answers), held=self.held.altered())
+
+    @property
+    def told(self) -> str:
+        """What tells that which the Sync says, and ConfigMaps hold for it, from something else. No Secret is in it."""
+        held = [(each.place, each.stamp) for each in self.held.parts if not each.secret]
+        return _digest(self.name, self.namespace, self.spec, self.chart, held)
+
+    @property
+    def stamp(self) -> str:
+        """What tells all of it from something else, without giving away a value of a Secret."""
+        return _digest(self.told, self.kube_version, self.api_versions, self.held.stamp, self.answers.stamp)
+
+    def secret_values(self) -> list[Any]:
+        """Return what no message may have of what was read of the cluster."""
+        return [*self.answers.values(), *self.held.values()]
 
     @property
     def key(self) -> str:
         """What names all of this: with another key, a chart may render to something else."""
-        return hashlib.sha256(
-            repr(
-                (
-                    self.name,
-                    self.namespace,
-                    self.spec,
-                    self.kube_version,
-                    self.api_versions,
-                    self.answers.key,
-                    self.chart,
-                )
-            ).encode()
-        ).hexdigest()
+        return _digest(
+            self.name,
+            self.namespace,
+            self.spec,
+            self.kube_version,
+            self.api_versions,
+            self.answers.key,
+            self.chart,
+            self.held.key,
+        )
 
     def order(self, chart: str, most_bytes: int) -> Mapping[str, Any]:
         """Return the order to render the folder *chart* to at most so many bytes.
@@ -87,7 +109,7 @@ class Release(Struct, frozen=True):
             "release": spec.release_name or self._own_name(chart),
             "namespace": spec.namespace or self.namespace or "default",
             "valuesFiles": [{"path": file, "ignoreMissing": spec.ignore_missing} for file in self.values_files(chart)],
-            "values": spec.values,
+            "values": _json(over(self.held.merged(), json.loads(spec.values))) if self.held.parts else spec.values,
             "skipCRDs": spec.skip_crds,
             "kubeVersion": spec.kube_version or self.kube_version,
             "apiVersions": asked,
@@ -115,6 +137,14 @@ class Release(Struct, frozen=True):
             return release_name(self.chart.name if self.chart else posixpath.basename(chart)) or _UNNAMED
         except HelmSpecError:
             return _UNNAMED
+
+
+def _digest(*said: Any) -> str:
+    return hashlib.sha256(repr(said).encode()).hexdigest()
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
 def chart_file(chart: str) -> str:

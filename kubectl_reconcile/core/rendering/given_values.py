@@ -1,4 +1,4 @@
-"""Values of a chart as a person gives them on a command line: those of files, and single ones in Helm's syntax of ``--set``.
+"""Values of a chart as a person gives them on a command line: those of files, and single ones in Helm's syntax of ``--set``. Others are put together likewise.
 
 ``a.b=1,list[0].name=web,names={x,y}`` sets three values; a backslash before a dot, a comma, a bracket or an equals sign makes it part of a name or a value. ``true``,
 ``false``, ``null`` and whole numbers are what they look like, all else is text. Later ones win, and maps are merged.
@@ -52,6 +52,16 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def placed(values: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Return *values* with another one at the place that *name* says.
+
+    Raises:
+        GivenValueError: it says none.
+    """
+    found: dict[str, Any] = _put(values, _steps(name), value, name)
+    return found
+
+
 def _pairs(text: str) -> Iterator[tuple[str, Any]]:
     for pair in _split(text, ","):
         name, *rest = _split(pair, "=", most=1)
@@ -97,7 +107,7 @@ def _plain(text: str) -> str:
 def _steps(name: str) -> Sequence[_Step]:
     parts = _PART.findall(name)
     steps: list[_Step] = [int(part[1:-1]) if part.startswith("[") else _plain(part) for part in parts if part != "."]
-    if "".join(parts) != name or not steps or isinstance(steps[0], int) or name.startswith(".") or name.endswith("."):
+    if "".join(parts) != name or not steps or isinstance(steps[0], int) or "." in {parts[0], parts[-1]}:
         raise GivenValueError(f"{name[:80]!r} isn't a name of a value, such as image.tag or hosts[0].name")
     return steps
 

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse
-from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity
+from kubectl_reconcile.core.objects import GroupVersionKind, Manifest, ObjectRef, Problem, Severity, map_at
 from kubectl_reconcile.core.records import Guarded
 from kubectl_reconcile.core.redaction import values_in, without
 
@@ -98,6 +98,12 @@ class Answers(Guarded, frozen=True):
         """What tells these answers from others, without giving them away."""
         said = sorted(self.found.items()), sorted(self.absent.items()), sorted(self.refused.items()), self.beyond
         return hashlib.sha256(repr(said).encode()).hexdigest()
+
+    @property
+    def stamp(self) -> str:
+        """What tells them from others by the versions of the objects, so that nobody can guess a value by it."""
+        found = (map_at(each, "metadata") for _, each in self._objects())
+        return " ".join(f"{each.get('uid')}/{each.get('resourceVersion')}" for each in found)
 
     def told(self) -> Mapping[str, str]:
         """Return the answers that are something, as a chart is told them."""

@@ -158,7 +158,7 @@ def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revi
     for file in {each.file for each in rendering.objects if each.again}:  # what it asks for may still be the same
         texts[file] = [json.dumps(each.manifest, sort_keys=True) for each in found.manifests if each.path == file]
     files = {path: f"rendered-{_hash('---'.join(text))}" for path, text in sorted(texts.items())}
-    sha = f"worktree-{_digest(rendering.consulted)}" if revision.is_of_folder else revision.sha
+    sha = f"worktree-{digest_of_consulted(rendering.consulted)}" if revision.is_of_folder else revision.sha
     is_wrong = bool(errors_among(found.problems))
     return replace(
         revision,
@@ -166,11 +166,12 @@ def revision_of(revision: Revision, rendering: Rendering, found: Parsed) -> Revi
         files=files,
         problems=found.problems,
         unrendered=("",) if is_wrong else (),
-        tried=_digest(rendering.consulted) if is_wrong else "",
+        tried=digest_of_consulted(rendering.consulted) if is_wrong else "",
     )
 
 
-def _digest(consulted: Consulted) -> str:
+def digest_of_consulted(consulted: Consulted) -> str:
+    """Return what tells all that was consulted from something else."""
     said = "".join(f"{path}\0{entry.kind}\0{entry.blob_id}\n" for path, entry in sorted(consulted.items()))
     return _hash(said)
 

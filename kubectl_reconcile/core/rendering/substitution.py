@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse, is_named_by_variables, metadata_faults
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity
-from kubectl_reconcile.core.rendering.uses import put_at
+from kubectl_reconcile.core.rendering.held_values import NO_HELD, HeldValues
 from kubectl_reconcile.core.resources.substitute import LEFT_ALONE, MOST_VALUE_BYTES, Expressions, Holder, ValueType
 
 MOST_BYTES: Final = 32 * 1024 * 1024
@@ -54,7 +54,7 @@ class Value(Struct, frozen=True):
 
     def alone(self) -> Any:
         """Return what a scalar becomes that is nothing but this variable."""
-        return _READERS[self.type](self.text)
+        return self.type.value_of(self.text)
 
     def fault(self) -> str:
         """Return why the text can't be what its type says; empty where it can. The text isn't in it."""
@@ -67,39 +67,10 @@ class Value(Struct, frozen=True):
         return ""
 
 
-def _integer(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip()):
-        raise ValueError(text)
-    return int(text)
-
-
-def _number(text: str) -> int | float:
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?", text.strip()):
-        raise ValueError(text)
-    number = float(text)
-    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text.strip()) else number
-
-
-def _boolean(text: str) -> bool:
-    return {"true": True, "false": False}[text.strip()] if text.strip() in {"true", "false"} else _no(text)
-
-
-def _no(text: str) -> bool:
-    raise ValueError(text)
-
-
-_READERS: Final[Mapping[ValueType, Callable[[str], Any]]] = {
-    ValueType.STRING: str,
-    ValueType.INTEGER: _integer,
-    ValueType.NUMBER: _number,
-    ValueType.BOOLEAN: _boolean,
-}
-
-
 class Values(Struct, frozen=True):
     """What is known of the variables that a Sync declares: *known* by name, and why those that are *unset* have no value.
 
-    *versions* are those of the objects that they were read from, by kind and name. *types* are those of the unset ones, for which a default may stand
+    *held* are values of a chart, which were read beside them. *versions* are those of the objects that all were read from, by kind and name. *types* are those of the unset ones, for which a default may stand
     where *expressions* have some.
     """
 
@@ -109,6 +80,7 @@ class Values(Struct, frozen=True):
     versions: Mapping[tuple[Holder, str], str] = field(default_factory=dict)
     expressions: Expressions = Expressions.NONE
     types: Mapping[str, ValueType] = field(default_factory=dict)
+    held: HeldValues = NO_HELD
 
     @property
     def has_defaults(self) -> bool:
@@ -254,15 +226,6 @@ class Substitution(Struct):
 
 class TooLargeError(ValueError):
     """The values come to more text than is taken from one source."""
-
-
-def without_secrets(located: Located) -> Manifest:
-    """Return a manifest with the names of secret variables in place of what they stand for, as it may be told by a digest."""
-    tree: Any = located.manifest
-    for use in located.uses:
-        if use.secret:
-            tree = put_at(tree, use.steps, " ".join(f"${{{name}}}" for name in use.names))
-    return tree  # type: ignore[no-any-return]
 
 
 # --- all of a source ------------------------------------------------------------------------------------------------

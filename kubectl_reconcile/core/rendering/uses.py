@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from kubectl_reconcile.core.manifests.parse import Steps, VariableUse
+from kubectl_reconcile.core.manifests.parse import Located, Steps, VariableUse
 from kubectl_reconcile.core.objects import FieldPath, Manifest
 from kubectl_reconcile.core.redaction import without_sought
 from kubectl_reconcile.core.spellings import Sought
@@ -111,3 +111,12 @@ def put_at(tree: Any, steps: Steps, value: Any) -> Any:
     if isinstance(tree, list) and isinstance(first, int):
         return [*tree[:first], put_at(tree[first], rest, value), *tree[first + 1 :]]
     return {**tree, first: put_at(tree[first], rest, value)}
+
+
+def without_secrets(located: Located) -> Manifest:
+    """Return a manifest with the names of secret variables in place of what they stand for, as it may be told by a digest."""
+    tree: Any = located.manifest
+    for use in located.uses:
+        if use.secret:
+            tree = put_at(tree, use.steps, " ".join(f"${{{name}}}" for name in use.names))
+    return tree  # type: ignore[no-any-return]

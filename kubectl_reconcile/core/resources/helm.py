@@ -14,7 +14,10 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
+from kubectl_reconcile.core.resources.substitute import KEY, OBJECT, Holder, ValueSource, ValueType
+
 MOST_VALUES_FILES: Final = 32
+MOST_VALUES_FROM: Final = 32
 MOST_VALUES_BYTES: Final = 256 * 1024
 MOST_API_VERSIONS: Final = 200
 LONGEST_RELEASE: Final = 53
@@ -26,6 +29,10 @@ _RELEASE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _VERSION: Final = re.compile(r"v?\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]*)?")
 _API_VERSION: Final = re.compile(r"[a-z0-9.-]+(/[a-z0-9]+)?(/[A-Za-z0-9]+)?")
+_VALUES_KEY: Final = "values.yaml"
+_LONGEST_TARGET: Final = 250
+_NAME_IN_TARGET: Final = r"(?:[A-Za-z0-9_/-]|\\[.\\])+(?:\[[0-9]{1,3}\])*"
+_TARGET: Final = re.compile(rf"{_NAME_IN_TARGET}(?:\.{_NAME_IN_TARGET})*")
 
 
 class Unstable(StrEnum):
@@ -56,6 +63,27 @@ class HelmSpecError(ValueError):
         super().__init__(f"{field}: {message}")
 
 
+class ValuesFrom(Struct, frozen=True):
+    """One entry of ``valuesFrom``: a map of values as YAML, where *source* says; or with a *target* the one value there, of a *type*. An *optional* one may be missing."""
+
+    source: ValueSource
+    target: str = ""
+    type: ValueType = ValueType.STRING
+    optional: bool = False
+
+    def told(self) -> dict[str, Any]:
+        """Return it in its wire form, without what is as it would be anyway."""
+        found = {
+            "kind": self.source.holder.value,
+            "name": self.source.name,
+            "valuesKey": "" if self.source.key == _VALUES_KEY else self.source.key,
+            "targetPath": self.target,
+            "type": "" if self.type is ValueType.STRING else self.type.value,
+            "optional": self.optional,
+        }
+        return {name: value for name, value in found.items() if value}
+
+
 class HelmSpec(Struct, frozen=True):
     """What a Sync says of its chart. *values_files* are paths from the chart, *values* JSON; empty fields have defaults elsewhere."""
 
@@ -69,6 +97,12 @@ class HelmSpec(Struct, frozen=True):
     api_versions: tuple[str, ...] = ()
     unstable: Unstable = Unstable.KEEP
     lookup: LookupPolicy = LookupPolicy.EMPTY
+    values_from: tuple[ValuesFrom, ...] = ()
+
+    @property
+    def holders(self) -> tuple[tuple[Holder, str], ...]:
+        """The ConfigMaps and Secrets that hold values, each once, by kind and name."""
+        return tuple(sorted({(each.source.holder, each.source.name) for each in self.values_from}))
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> HelmSpec:
@@ -90,6 +124,9 @@ class HelmSpec(Struct, frozen=True):
             ),
             unstable=_one_of(Unstable, "unstable", fields.get("unstable", Unstable.KEEP)),
             lookup=_one_of(LookupPolicy, "lookup", fields.get("lookup", LookupPolicy.EMPTY)),
+            values_from=tuple(
+                _values_from(entry, f"valuesFrom[{index}]") for index, entry in enumerate(_list(fields, "valuesFrom", MOST_VALUES_FROM))
+            ),
         )  # fmt: skip
 
     def told(self) -> dict[str, Any]:
@@ -100,6 +137,7 @@ class HelmSpec(Struct, frozen=True):
             "valuesFiles": [*self.values_files],
             "ignoreMissingValuesFiles": self.ignore_missing,
             "values": json.loads(self.values),
+            "valuesFrom": [each.told() for each in self.values_from],
             "skipCRDs": self.skip_crds,
             "kubeVersion": self.kube_version,
             "apiVersions": [*self.api_versions],
@@ -154,6 +192,27 @@ def _path(name: Any, index: int) -> str:
     if name.startswith("/"):
         raise HelmSpecError(field, "must be relative to the chart's folder")
     return posixpath.normpath(name)
+
+
+def _values_from(entry: Any, field: str) -> ValuesFrom:
+    if not isinstance(entry, dict):
+        raise HelmSpecError(field, "isn't a map with kind and name")
+    holder = _one_of(Holder, f"{field}.kind", entry.get("kind") or "")
+    name, key, target = entry.get("name") or "", entry.get("valuesKey") or _VALUES_KEY, entry.get("targetPath") or ""
+    if not isinstance(name, str) or not OBJECT.fullmatch(name):
+        raise HelmSpecError(f"{field}.name", f"{name!r} isn't a name of a {holder}")
+    if not isinstance(key, str) or not KEY.fullmatch(key):
+        raise HelmSpecError(f"{field}.valuesKey", f"{key!r} isn't a key of a {holder}")
+    if target and (not isinstance(target, str) or len(target) > _LONGEST_TARGET or not _TARGET.fullmatch(target)):
+        raise HelmSpecError(
+            f"{field}.targetPath", f"{target!r} isn't a place of a value, such as db.password or hosts[0].name"
+        )
+    kind = _one_of(ValueType, f"{field}.type", entry.get("type") or ValueType.STRING)
+    if kind is not ValueType.STRING and not target:
+        raise HelmSpecError(
+            f"{field}.type", "is for the one value at a targetPath; a map of values says its types itself"
+        )
+    return ValuesFrom(ValueSource(holder, name, key), target, kind, bool(entry.get("optional", False)))
 
 
 def _api_version(name: Any, index: int) -> str:

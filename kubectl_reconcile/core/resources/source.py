@@ -22,7 +22,7 @@ from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecErr
 from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE, KustomizeSpec, KustomizeSpecError
 from kubectl_reconcile.core.resources.oci.spec import OciSpec
 from kubectl_reconcile.core.resources.semver import RangeError, VersionRange
-from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, SubstituteSpec, SubstituteSpecError
+from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, Holder, SubstituteSpec, SubstituteSpecError
 from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
 
 
@@ -142,6 +142,11 @@ class SourceSpec(Struct, frozen=True):
         git = (self.git.secret, self.git.webhook_secret) if self.git else ()
         others = (each.secret for each in (self.oci, self.chart) if each is not None)
         return frozenset(name for name in (*git, *others) if name)
+
+    @property
+    def holders(self) -> tuple[tuple[Holder, str], ...]:
+        """The ConfigMaps and Secrets that hold values of variables or of a chart, each once, by kind and name."""
+        return tuple(sorted({*self.substitute.holders, *self.helm.holders}))
 
     def told(self) -> dict[str, Any]:
         """Return what it says of charts and of patches, in wire form and without what is as it would be anyway: no revision tells that."""

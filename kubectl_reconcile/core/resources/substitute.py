@@ -17,8 +17,8 @@ MOST_VALUE_BYTES: Final = 32 * 1024
 """How long one value may be."""
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-_OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+OBJECT: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 class SubstituteSpecError(ValueError):
@@ -30,12 +30,34 @@ class SubstituteSpecError(ValueError):
 
 
 class ValueType(StrEnum):
-    """What a scalar becomes that is nothing but one ``${NAME}``."""
+    """What a value is that is held as text: what a scalar becomes that is nothing but one ``${NAME}``, and a single value of a chart."""
 
     STRING = "String"
     INTEGER = "Integer"
     NUMBER = "Number"
     BOOLEAN = "Boolean"
+
+    def value_of(self, text: str) -> Any:
+        """Return the value of this type that a text says.
+
+        Raises:
+            ValueError: it says none.
+        """
+        if self is ValueType.STRING:
+            return text
+        said = text.strip()
+        if self is ValueType.BOOLEAN and said in _BOOLEANS:
+            return _BOOLEANS[said]
+        if self is not ValueType.BOOLEAN and _INTEGER.fullmatch(said):
+            return int(said)
+        if self is ValueType.NUMBER and _NUMBER.fullmatch(said):
+            return float(said)
+        raise ValueError(f"it is no {self}")
+
+
+_BOOLEANS: Final = {"true": True, "false": False}
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
 
 
 class Expressions(StrEnum):
@@ -145,9 +167,9 @@ def _source(fields: Mapping[str, Any], variable: str, field: str) -> ValueSource
         raise SubstituteSpecError(field, f"{' and '.join(_REFS)} exclude each other; keep one")
     [(holder, ref)] = named.items()
     name, key = ref.get("name") or "", ref.get("key") or variable
-    if not _OBJECT.fullmatch(name):
+    if not OBJECT.fullmatch(name):
         raise SubstituteSpecError(field, f"{name!r} isn't a name of a {holder}")
-    if not _KEY.fullmatch(key):
+    if not KEY.fullmatch(key):
         raise SubstituteSpecError(field, f"{key!r} isn't a key of a {holder}")
     return ValueSource(holder, name, key)
 

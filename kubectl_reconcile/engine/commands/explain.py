@@ -209,8 +209,8 @@ def _name_of(sync: Manifest) -> tuple[str, str]:
 
 
 def _takes_secrets(sync: Sync | None) -> bool:
-    """Tell whether variables of a Sync have values of Secrets."""
-    holders = sync.source.substitute.holders if sync is not None and sync.source is not None else ()
+    """Tell whether variables of a Sync, or its chart, have values of Secrets."""
+    holders = sync.source.holders if sync is not None and sync.source is not None else ()
     return any(holder is Holder.SECRET for holder, _ in holders)
 
 

@@ -56,7 +56,7 @@ async def with_origins(target: Target, made: Plan, *, asked: bool) -> Plan:
 
 
 def _with_origins(target: Target, made: Plan, *, asked: bool) -> Plan:
-    desired = target.reader.read(target.source, target.sync)
+    desired = target.reader.read(target.source, target.sync, target.values.held)
     if not is_overlay(desired.revision) or (len(desired.manifests) > _FEW_OBJECTS and not asked):
         return made
     origins = OverlayOrigins(target, desired.revision)

@@ -134,11 +134,11 @@ class SyncWork(Struct, frozen=True):
         )
 
     def is_current(self, followed: FollowedSync, now_s: float) -> bool:
-        """Tell whether the source is due, and nothing has to be read again: neither the ref nor values of variables, which may have changed."""
+        """Tell whether the source is due, and nothing has to be read again: neither the ref nor values that ConfigMaps and Secrets hold, which may have changed."""
         sync = followed.state.sync
         if sync is None or now_s < followed.state.source.due_s:
             return False
-        holders = sync.source.substitute.holders if sync.source else ()
+        holders = sync.source.holders if sync.source else ()
         return news.is_ref_current(followed, sync, now_s) and (
             not holders or self.context.view.variables.is_current(sync)
         )
@@ -177,7 +177,7 @@ class SyncWork(Struct, frozen=True):
         return None
 
     async def _values(self, ref: ObjectRef, sync: Sync, before: Values) -> Values:
-        """Return the values of variables, those of *before* where the watches show that they are as they were.
+        """Return the values that ConfigMaps and Secrets hold, those of *before* where the watches show that they are as they were.
 
         Raises:
             ApiError: the server doesn't answer.

@@ -155,7 +155,7 @@ class SyncAnswers(Struct):
         beside.answers = await lookups.answers_of(self.session, before.looked_up)
 
         def told() -> Desired:
-            found = beside.told_anew(self.target.source, before, self.target.sync)
+            found = beside.told_anew(self.target.source, before, self.target.sync, self.target.values.held)
             return with_values(found, self.target.values, Lines(self.target.source, found.revision))
 
         self.desired = await lookups.answered(self.session, [beside], lambda: in_thread(told))

@@ -21,7 +21,8 @@ from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.objects import Problem
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
-from kubectl_reconcile.core.rendering.derived import altered, concealed, with_marks
+from kubectl_reconcile.core.rendering.derived import concealed, with_marks, with_safe_ids
+from kubectl_reconcile.core.rendering.held_values import NO_HELD, HeldValues
 from kubectl_reconcile.core.rendering.lookups import NO_ANSWERS, Answers, marked
 from kubectl_reconcile.core.rendering.origins import Traces
 from kubectl_reconcile.core.rendering.over import Over
@@ -30,10 +31,12 @@ from kubectl_reconcile.core.rendering.rendered import (
     Draw,
     PlainObjects,
     Rendering,
+    digest_of_consulted,
     objects_of,
     revision_of,
 )
-from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted, without_secrets
+from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted
+from kubectl_reconcile.core.rendering.uses import without_secrets
 from kubectl_reconcile.core.resources.helm import LookupPolicy, Unstable
 from kubectl_reconcile.core.resources.history import digest_of, digest_of_sorted, print_of
 from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE
@@ -56,7 +59,7 @@ class Desired(Struct, frozen=True):
 
     *digest* is the same for the same objects, whatever the commit. *draw* is told when what was drawn is used. A chart's *release* is what it
     was rendered with, and *looked_up* what it asked the cluster for, where its Sync has that read. *named* tells that names of objects
-    may have variables in them.
+    may have variables in them. *made_of* tells what a chart was rendered from, where values of Secrets hide what it came to.
     """
 
     revision: Revision
@@ -68,6 +71,7 @@ class Desired(Struct, frozen=True):
     release: Release | None = None
     looked_up: tuple[str, ...] = ()
     named: bool = True
+    made_of: tuple[str, ...] = ()
 
     def is_same_as(self, other: Desired) -> bool:
         """Tell whether both ask for the same by the same files, and have the same wrong with them, whatever the commit.
@@ -164,14 +168,20 @@ def with_values(desired: Desired, values: Values, line_of: LineOf) -> Desired:
     same = len(done.manifests) == len(desired.manifests) and all(map(is_, done.manifests, desired.manifests))
     if same and not done.problems:
         return desired
-    stamps = {path: values.stamp_of(names) for path, names in done.names.items()}
+    known = desired.revision.stamps
+    stamps = {path: f"{known.get(path, '')}{values.stamp_of(names)}" for path, names in done.names.items()}
     return replace(
         desired,
-        revision=replace(desired.revision, stamps=stamps),
+        revision=replace(desired.revision, stamps={**known, **stamps}),
         manifests=done.manifests,
         problems=(*desired.problems, *done.problems),
-        digest=digest_of(map(without_secrets, done.manifests)),
+        digest=_digest_of(done.manifests, desired.made_of),
     )
+
+
+def _digest_of(manifests: Iterable[Located], made_of: tuple[str, ...]) -> str:
+    """Return the digest of what is asked for, and of what it was *made of* where that is known."""
+    return digest_of(chain(map(without_secrets, manifests), [{"madeOf": made_of}] if made_of else ()))
 
 
 class ManifestReader(Struct):
@@ -218,8 +228,8 @@ class ManifestReader(Struct):
         self._filled = desired, values, found
         return found
 
-    def read(self, source: ReadableSource, sync: Sync | None = None) -> Desired:
-        """Return the source's newest revision, parsed; a chart is rendered as *sync* says. Blocks while it fetches.
+    def read(self, source: ReadableSource, sync: Sync | None = None, held: HeldValues = NO_HELD) -> Desired:
+        """Return the source's newest revision, parsed; a chart is rendered as *sync* says, with values that are *held* for it. Blocks while it fetches.
 
         Raises:
             SourceError: the source can't be read; the message says why.
@@ -227,7 +237,7 @@ class ManifestReader(Struct):
         revision = source.revision()
         over = _over_of(sync, revision)
         if revision.overlay is not None:
-            release = self.release_of(sync or _NOBODY).answered(self.answers) if revision.is_chart else None
+            release = self._release_now(sync or _NOBODY, held) if revision.is_chart else None
             return self._read_overlay(source, revision, revision.overlay, release, over)
         if over is not None:
             return self._read_plain(source, revision, over)
@@ -269,14 +279,14 @@ class ManifestReader(Struct):
             rendering = self._render(revision.overlay or "", tree, desired.release, over=self._over, again=True)
             return self._objects_of(revision.overlay or "", tree, rendering, desired.release).manifests
 
-    def told_anew(self, source: ReadableSource, desired: Desired, sync: Sync) -> Desired:
-        """Return what the revision of *desired* asks for by the answers of now. Blocks.
+    def told_anew(self, source: ReadableSource, desired: Desired, sync: Sync, held: HeldValues) -> Desired:
+        """Return what the revision of *desired* asks for by the answers of now, and values that are *held* for it. Blocks.
 
         Raises:
             SourceError: the source can't be read any more.
         """
         revision = desired.revision
-        release = self.release_of(sync).answered(self.answers)
+        release = self._release_now(sync, held)
         return self._read_overlay(source, revision, revision.overlay or "", release, _over_of(sync, revision))
 
     def rendered_again(self, overlay: str, tree: Tree) -> Rendering:
@@ -338,6 +348,9 @@ class ManifestReader(Struct):
         """What the chart that was read last was rendered with; None where it was none."""
         return self._release
 
+    def _release_now(self, sync: Sync, held: HeldValues) -> Release:
+        return replace(self.release_of(sync).answered(self.answers), held=held)
+
     def asked(self) -> tuple[str, ...]:
         """Return what the chart that was read last looked up, where its Sync has that read."""
         is_read = self._release is not None and self._release.spec.lookup is LookupPolicy.CLUSTER
@@ -367,17 +380,16 @@ class ManifestReader(Struct):
         return self.renderer.render(at, beside, self.limits, release, over=over, again=again)
 
     def _objects_of(self, overlay: str, tree: Tree, rendering: Rendering, release: Release | None) -> Parsed:
-        """Return the objects of a rendering; where it is a chart's, with marks at what contains, or comes from, values of Secrets that it looked up."""
+        """Return the objects of a rendering; where it is a chart's, with marks at what contains, or comes from, values of Secrets that it looked up or that hold values for it."""
         unstable = release.spec.unstable if release else Unstable.KEEP
         found = objects_of(rendering, unstable)
-        if release is None or not release.answers.secrets():
+        if release is None or not (secrets := release.secrets()):
             return found
-        beside = self._render(overlay, tree, release.answered(altered(release.answers)), over=self._over)
+        beside = self._render(overlay, tree, release.altered(), over=self._over)
         second = objects_of(beside, unstable)
         derived = set(rendering.lookups) - set(beside.lookups)
-        told = with_marks(
-            replace(found, manifests=marked(found.manifests, release.answers)), second, release.answers, derived
-        )
+        by_text = replace(found, manifests=marked(found.manifests, release.answers))
+        told = with_marks(by_text, second, secrets, derived, release.held.texts())
         return concealed(told, second) if self.conceals else told
 
     def consulted(self) -> Consulted:
@@ -438,14 +450,21 @@ class ManifestReader(Struct):
         found = Parsed(found.manifests, (*revision.problems, *found.problems)) if revision.problems else found
         self._check("objects", len(found.manifests), f"{overlay or revision.path}: with this file there are")
         shown = revision_of(revision, rendering, found)
+        made_of = self._made_of(rendering, release) if release is not None and release.held.stamp else ()
+        if release is not None and made_of:
+            shown = with_safe_ids(shown, found.manifests, " ".join((release.stamp, *made_of)))
         shown = replace(shown, unrendered=(*revision.unrendered, *shown.unrendered))
         if newest is None or newest.revision != shown or newest.release != release:
-            digest = digest_of(map(without_secrets, found.manifests))
+            digest = _digest_of(found.manifests, made_of)
             newest = self._newest = Desired(
                 shown, found.manifests, gathered(found.problems), digest=digest, draw=rendering.draw, release=release,
-                looked_up=self.asked(),
+                looked_up=self.asked(), made_of=made_of,
             )  # fmt: skip
         return newest
+
+    def _made_of(self, rendering: Rendering, release: Release) -> tuple[str, ...]:
+        """Return what tells all that was rendered from something else but for values of Secrets: of a field that has one in it, nothing else is known."""
+        return release.told, self._over.key if self._over else "", digest_of_consulted(rendering.consulted)
 
     def _parse(self, source: ReadableSource, revision: Revision) -> None:
         """Read the files of a revision, of those that were read before only what has changed.

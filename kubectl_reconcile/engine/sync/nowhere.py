@@ -80,7 +80,7 @@ def takes_cluster(sync: Sync) -> bool:
     source = sync.source
     if source is None:
         return False
-    return bool(source.substitute.holders or (source.chart and source.chart.secret)) or (
+    return bool(source.holders or (source.chart and source.chart.secret)) or (
         source.helm.lookup is LookupPolicy.CLUSTER
     )
 

@@ -32,8 +32,8 @@ class Locally(Protocol):
 class Target(Struct, frozen=True):
     """What to sync: a Sync and the source it follows. *parent* is the live Sync object, None where there is none, and between the turns of a daemon.
 
-    *grouped* is False for files previewed outside any Sync. *locally* reads clones where a plan mustn't wait for a server. *values* are those of
-    the variables that the Sync declares.
+    *grouped* is False for files previewed outside any Sync. *locally* reads clones where a plan mustn't wait for a server. *values* are those that
+    ConfigMaps and Secrets hold: of the variables that the Sync declares, and of its chart.
     """
 
     sync: Sync
@@ -55,7 +55,7 @@ class Target(Struct, frozen=True):
         Raises:
             SourceError: the source can't be read.
         """
-        desired = self.reader.read(self.source, self.sync)
+        desired = self.reader.read(self.source, self.sync, self.values.held)
         return self.reader.filled(desired, self.values, Lines(self.source, desired.revision))
 
     def follows_same(self, other: Target) -> bool:

@@ -1,7 +1,7 @@
-"""The values of the variables that a Sync declares: from itself, and from ConfigMaps and Secrets of its namespace.
+"""The values of the variables that a Sync declares: from itself, and from ConfigMaps and Secrets of its namespace; and those that these hold for its chart.
 
 These are read as whoever the session is: the Sync's account for a daemon, the user for the command line. Nothing of them is kept on disk.
-What can't be read leaves its variables without a value, which is a problem where they are used, and nowhere else.
+What can't be read leaves its variables without a value, which is a problem where they are used, and nowhere else. A chart isn't rendered without.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.manifests.parse import Located, Steps, field_lines
 from kubectl_reconcile.core.manifests.revision import ReadableSource, Revision
 from kubectl_reconcile.core.objects import Manifest, decoded_text, map_at
+from kubectl_reconcile.core.rendering.held_values import Unread, held_by
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES, Value, Values
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, Holder, SubstituteSpec, Variable
 from kubectl_reconcile.core.resources.sync import Sync
@@ -24,20 +27,22 @@ _PLURALS: Final = {Holder.CONFIG_MAP: "configmaps", Holder.SECRET: "secrets"}
 
 
 async def values_of(session: Session, sync: Sync) -> Values:
-    """Return the values of the variables that a Sync declares, read as *session*.
+    """Return the values of the variables that a Sync declares, and those of its chart, read as *session*.
 
     Raises:
         ApiError: the server doesn't answer.
     """
-    spec = sync.source.substitute if sync.source else None
-    if spec is None or spec == NO_SUBSTITUTION:
+    source = sync.source
+    if source is None or (source.substitute == NO_SUBSTITUTION and not source.holders):
         return NO_VALUES
-    holders = spec.holders
+    holders = source.holders
     found = await asyncio.gather(*(_read(session, sync, *each) for each in holders))
-    return declared(spec, dict(zip(holders, found, strict=True)), sync.namespace)
+    there = dict(zip(holders, found, strict=True))
+    values = declared(source.substitute, there, sync.namespace)
+    return replace(values, held=held_by(source.helm.values_from, there, sync.namespace))
 
 
-def declared(spec: SubstituteSpec, there: Mapping[tuple[Holder, str], Manifest | str], namespace: str) -> Values:
+def declared(spec: SubstituteSpec, there: Mapping[tuple[Holder, str], Manifest | Unread], namespace: str) -> Values:
     """Return the values of what *spec* declares, of which *there* are the ConfigMaps and Secrets, or why they can't be read."""
     known: dict[str, Value] = {}
     unset: dict[str, str] = {}
@@ -49,33 +54,33 @@ def declared(spec: SubstituteSpec, there: Mapping[tuple[Holder, str], Manifest |
             unset[variable.name] = value if isinstance(value, str) else f"{fault} ({value.origin or 'in the Sync'})"
     versions = {
         each: str(map_at(found, "metadata").get("resourceVersion"))
-        for each, found in there.items() if not isinstance(found, str)
+        for each, found in there.items() if not isinstance(found, Unread)
     }  # fmt: skip
     types = {each.name: each.type for each in spec.variables if each.name in unset}
     return Values(known, unset, spec.also_in, versions, spec.expressions, types)
 
 
-async def _read(session: Session, sync: Sync, holder: Holder, name: str) -> Manifest | str:
+async def _read(session: Session, sync: Sync, holder: Holder, name: str) -> Manifest | Unread:
     """Return what holds values, or why it can't be read."""
     try:
         return await session.client.get(f"/api/v1/namespaces/{sync.namespace}/{_PLURALS[holder]}/{name}")
     except NotFound:
-        return f"there is no {holder} {sync.namespace}/{name}"
+        return Unread(f"there is no {holder} {sync.namespace}/{name}", is_absent=True)
     except Forbidden as error:
-        return f"{holder} {sync.namespace}/{name} may not be read: {error}"
+        return Unread(f"{holder} {sync.namespace}/{name} may not be read: {error}")
 
 
-def _value(variable: Variable, there: Mapping[tuple[Holder, str], Manifest | str], namespace: str) -> Value | str:
+def _value(variable: Variable, there: Mapping[tuple[Holder, str], Manifest | Unread], namespace: str) -> Value | str:
     """Return the value of a variable, or why it has none."""
     if variable.source is None:
         return Value(variable.value or "", variable.type, stamp=variable.value or "")
     holder, name, key = variable.source.holder, variable.source.name, variable.source.key
     found = there[holder, name]
-    text = None if isinstance(found, str) else map_at(found, "data").get(key)
+    text = None if isinstance(found, Unread) else map_at(found, "data").get(key)
     if text is None:
         if variable.default is not None:
             return Value(variable.default, variable.type, stamp=variable.default)
-        return found if isinstance(found, str) else f"{holder} {namespace}/{name} has no key {key}"
+        return found.why if isinstance(found, Unread) else f"{holder} {namespace}/{name} has no key {key}"
     origin = f"key {key} of {holder} {namespace}/{name}"
     if holder is Holder.CONFIG_MAP:
         return Value(str(text), variable.type, stamp=str(text), origin=origin)
@@ -83,7 +88,7 @@ def _value(variable: Variable, there: Mapping[tuple[Holder, str], Manifest | str
         value = decoded_text(text)
     except ValueError:
         return f"{origin} isn't text"
-    metadata = map_at(found, "metadata") if not isinstance(found, str) else {}
+    metadata = map_at(found, "metadata") if not isinstance(found, Unread) else {}
     return Value(
         value,
         variable.type,

@@ -471,6 +471,8 @@ class _Wanted(Struct, frozen=True):
             said = done({"kustomize": _order(self.path, self.over, None)})
             text = {} if self.over is None else {FILE: self.over.text(None).encode()}
             return _overlay(self.path, said, {**text, **recorder.files}, recorder.consulted)
+        elif self.release.held.problems:
+            return Rendering((), self.release.held.problems, {})
         else:
             said = done({"helm": self.release.order(self.path, MOST_OUTPUT_BYTES)})
             below = _chart(self.path, self.release, said, recorder)
@@ -535,7 +537,7 @@ def _chart(chart: str, release: Release, done: Mapping[str, Any], recorder: _Rec
         _clean(str(done.get("error") or "")),
         str(done.get("at") or ""),
         done.get("templates") or {},
-        (*(done.get("values") or ()), *release.answers.values()),
+        (*(done.get("values") or ()), *release.secret_values()),
         release.values_files(chart),
     )
     asked = tuple(map(str, done.get("lookups") or ()))

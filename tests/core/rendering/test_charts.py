@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, EntryKind, TreeEntry
 from kubectl_reconcile.core.rendering.charts import (
@@ -12,6 +15,7 @@ from kubectl_reconcile.core.rendering.charts import (
     warning,
     without_values,
 )
+from kubectl_reconcile.core.rendering.held_values import HeldValues, Part
 from kubectl_reconcile.core.rendering.rendered import listing, still_holds
 from kubectl_reconcile.core.rendering.ways import undecided, way
 from kubectl_reconcile.core.resources.chart import ChartSpec
@@ -19,6 +23,11 @@ from kubectl_reconcile.core.resources.helm import HelmSpec, HelmSpecError
 from kubectl_reconcile.core.resources.source import Render
 
 SECRET = "hunter2-hunter2"
+
+
+def held(**values):
+    return HeldValues((Part(values, "Secret shop/db", secret=True, stamp="uid/1"),))
+
 
 # -- what it is rendered with ------------------------------------------------------------------------------------------
 
@@ -50,6 +59,35 @@ def test_an_order_has_what_the_sync_says_and_what_the_cluster_has():
     }
 
 
+def test_held_values_are_below_those_that_the_sync_says_and_those_that_a_person_gives_are_above():
+    spec = HelmSpec.of({"values": {"db": {"user": "shop"}, "size": 2}})
+    release = replace(
+        Release("shop", "prod", spec), held=held(db={"user": "web", "password": SECRET}, size=1, host=None)
+    )
+    assert json.loads(release.order("web", 1)["values"]) == {
+        "db": {"user": "shop", "password": SECRET}, "size": 2, "host": None,
+    }  # fmt: skip
+    given = release.given({"size": 3, "db": {"password": "x"}})
+    assert json.loads(given.order("web", 1)["values"])["db"] == {"user": "shop", "password": "x"}
+    assert json.loads(given.order("web", 1)["values"])["size"] == 3
+
+
+def test_a_release_shows_no_value_of_a_secret_and_its_key_lets_nobody_guess_one():
+    release, other = (Release("shop", "prod", held=held(password=text)) for text in (SECRET, "another"))
+    assert SECRET not in repr(release)
+    assert (release.key, release.stamp) == (other.key, other.stamp)
+    assert release.told == Release("shop", "prod").told  # nothing of a Secret is in it, not even its version
+    assert release.stamp != Release("shop", "prod").stamp
+    assert release.key not in {release.altered().key, Release("shop", "prod").key}
+    assert release.secrets() == ("valuesFrom Secret shop/db",)
+    assert SECRET not in release.altered().order("web", 1)["values"]
+
+
+def test_no_message_has_a_held_value_of_a_secret_however_short_and_wherever_it_stands_besides():
+    said = Said(f"it fails with {SECRET} and 12345", values=(*Release(held=held(a=SECRET, b=12345)).secret_values(),))
+    assert without_values(said, {"web/templates/a.yaml": f"{SECRET} 12345".encode()}) == "it fails with *** and ***"
+
+
 def test_without_a_cluster_helms_own_abilities_are_asked_for():
     order = Release().order("web", 100)
     assert (order["apiVersions"], order["kubeVersion"], order["release"], order["namespace"]) == (
@@ -70,6 +108,7 @@ DIFFERENT = {
     "a file": Release("a", "n", HelmSpec.of({"valuesFiles": ["x"]})),
     "Kubernetes": Release("a", "n", kube_version="v1.34.0"),
     "its kinds": Release("a", "n", api_versions=("v1",)),
+    "values that are held": Release("a", "n", held=held(x=1)),
     "a chart of a repository": Release("a", "n", chart=ChartSpec("https://charts.example.com", "web", "1.2.3")),
 }
 

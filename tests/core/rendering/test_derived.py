@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.manifests.parse import Located, Parsed
+from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.objects import Problem
-from kubectl_reconcile.core.rendering.derived import altered, concealed, with_marks
+from kubectl_reconcile.core.rendering.derived import altered, concealed, with_marks, with_safe_ids
 from kubectl_reconcile.core.rendering.lookups import Answers
 from kubectl_reconcile.core.rendering.uses import hiding, texts_of
 
 ASKED = "v1 Secret shop/db"
+NAMES = ("lookup Secret shop/db",)
 
 
 def encoded(text):
@@ -57,7 +59,7 @@ def test_whatever_comes_from_a_value_is_marked_and_the_rest_is_not(spell):
     def chart(told):
         return rendered({"data": {"x": "fine", "y": spell(value_in(told)), "list": [1, {"z": spell(value_in(told))}]}})
 
-    marked = with_marks(chart(known), chart(altered(known)), known)
+    marked = with_marks(chart(known), chart(altered(known)), NAMES)
     [located] = marked.manifests
     assert {use.steps for use in located.uses} == {("data", "y"), ("data", "list", 1, "z")}
     assert all(use.secret and use.names == ("lookup Secret shop/db",) for use in located.uses)
@@ -68,12 +70,12 @@ def test_whatever_comes_from_a_value_is_marked_and_the_rest_is_not(spell):
 
 def test_what_a_chart_says_of_a_value_is_not_told():
     said = [Problem("a.yaml", 0, "bad: HUNTER2", "use another"), Problem("a.yaml", 0, "something else")]
-    marked = with_marks(rendered(problems=said), rendered(problems=[said[1]]), answers(password="hunter2"))
+    marked = with_marks(rendered(problems=said), rendered(problems=[said[1]]), NAMES)
     assert [each.message for each in marked.problems] == [
-        "what it says depends on a Secret that it looks up, and isn't shown", "something else",
+        "what it says depends on the value of a Secret, and isn't shown", "something else",
     ]  # fmt: skip
     told = Problem("a.yaml", 0, "it looks up Secret shop/HUNTER2 in the cluster, which may not be read")
-    marked = with_marks(rendered(problems=[told]), rendered(problems=[told]), answers(), ["v1 Secret shop/HUNTER2"])
+    marked = with_marks(rendered(problems=[told]), rendered(problems=[told]), NAMES, ["v1 Secret shop/HUNTER2"])
     assert "HUNTER2" not in str(marked.problems)
 
 
@@ -104,3 +106,40 @@ def test_another_value_is_another_and_of_the_same_sort(value):
     assert [(char.isalpha(), char.isdigit(), char.isupper()) for char in other[: len(value.rstrip())]] == [
         (char.isalpha(), char.isdigit(), char.isupper()) for char in value.rstrip()
     ]
+
+
+def test_a_text_of_a_secret_within_a_marked_one_is_hidden_by_itself_too():
+    first, second = (
+        rendered({"data": {"url": "db://shop:hunter2@db", "x": "hunter2"}}),
+        rendered({"data": {"url": "db://"}}),
+    )
+    [located] = with_marks(first, second, NAMES, (), {"hunter2", "another"}).manifests
+    assert {use.steps: use.texts for use in located.uses}["data", "url"] == ("db://shop:hunter2@db", "hunter2")
+    assert texts_of(located.uses) == {"db://shop:hunter2@db", "hunter2"}
+
+
+def test_ids_of_files_tell_no_value_and_change_with_all_that_is_shown_and_with_the_stamp():
+    def ids(value, stamp="1", **more):
+        first, second = rendered({"data": {"x": value}, **more}), rendered({"data": {"x": "other"}, **more})
+        found = with_marks(first, second, NAMES)
+        files = {"a.yaml": f"rendered-{value}", "b.yaml": "rendered-b"}
+        return with_safe_ids(Revision("1", "", files), found.manifests, stamp)
+
+    one = ids("hunter2")
+    assert one == ids("hunter3")
+    assert "hunter2" not in repr(one)
+    assert one.stamps == {"a.yaml": "1"}
+    assert ids("hunter2", "2").files == one.files
+    assert ids("hunter2", immutable=True).files["a.yaml"] != one.files["a.yaml"]
+    assert with_safe_ids(Revision("1", "", {"a.yaml": "x"}), rendered({}).manifests, "1").stamps == {}
+
+
+def test_where_other_values_cant_be_rendered_all_is_marked_and_a_preview_shows_nothing_and_says_why():
+    first, second = rendered({"data": {"x": "a"}}), Parsed((), (Problem("Chart.yaml", 0, "Helm can't render it"),))
+    marked = with_marks(first, second, NAMES)
+    assert {use.steps for use in marked.manifests[0].uses} == {("data", "x")}
+    hidden = concealed(marked, second)
+    assert hidden.manifests == ()
+    [problem] = hidden.problems
+    assert (problem.path, problem.is_error) == ("Chart.yaml", True)
+    assert problem.message.startswith("it can't be rendered with other values in its Secrets")

@@ -24,7 +24,8 @@ from kubectl_reconcile.core.rendering.lookups import (
     problems_of,
     warnings_of,
 )
-from kubectl_reconcile.core.rendering.substitution import Value, Values, substituted, without_secrets
+from kubectl_reconcile.core.rendering.substitution import Value, Values, substituted
+from kubectl_reconcile.core.rendering.uses import without_secrets
 from kubectl_reconcile.core.resources.helm import HelmSpec
 
 PASSWORD = "hunter2-hunter2"

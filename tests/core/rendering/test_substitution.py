@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kubectl_reconcile.core.manifests.parse import Located, VariableUse, parse
 from kubectl_reconcile.core.objects import walk
 from kubectl_reconcile.core.rendering import substitution
-from kubectl_reconcile.core.rendering.substitution import Value, Values, substituted, without_secrets
+from kubectl_reconcile.core.rendering.substitution import Value, Values, substituted
+from kubectl_reconcile.core.rendering.uses import without_secrets
 from kubectl_reconcile.core.resources.substitute import MOST_VALUE_BYTES, Expressions, Holder, ValueType
 
 INTEGER, NUMBER, BOOLEAN = ValueType.INTEGER, ValueType.NUMBER, ValueType.BOOLEAN

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kubectl_reconcile.core.resources.helm import HelmSpec, HelmSpecError, LookupPolicy, Unstable
+from kubectl_reconcile.core.resources.helm import HelmSpec, HelmSpecError, LookupPolicy, Unstable, ValuesFrom
+from kubectl_reconcile.core.resources.substitute import Holder, ValueSource, ValueType
 
 
 def test_all_fields_are_read_as_users_write_them():
@@ -10,6 +11,10 @@ def test_all_fields_are_read_as_users_write_them():
         "releaseName": "web.1", "namespace": "shop", "valuesFiles": ["a/./b.yaml", "../c.yaml"], "ignoreMissingValuesFiles": True,
         "values": {"b": 1, "a": {"c": None}}, "skipCRDs": True, "kubeVersion": "v1.34.2", "apiVersions": ["v1", "apps/v1/Deployment"],
         "unstable": "Render", "lookup": "Cluster",
+        "valuesFrom": [
+            {"kind": "ConfigMap", "name": "cluster"},
+            {"kind": "Secret", "name": "db", "valuesKey": "port", "targetPath": "db.ports[0].port", "type": "Integer", "optional": True},
+        ],
     }  # fmt: skip
     assert HelmSpec.of(wire) == HelmSpec(
         release_name="web.1",
@@ -22,12 +27,18 @@ def test_all_fields_are_read_as_users_write_them():
         api_versions=("v1", "apps/v1/Deployment"),
         unstable=Unstable.RENDER,
         lookup=LookupPolicy.CLUSTER,
+        values_from=(
+            ValuesFrom(ValueSource(Holder.CONFIG_MAP, "cluster", "values.yaml")),
+            ValuesFrom(ValueSource(Holder.SECRET, "db", "port"), "db.ports[0].port", ValueType.INTEGER, optional=True),
+        ),
     )
+    assert HelmSpec.of(wire).told()["valuesFrom"] == wire["valuesFrom"]
+    assert HelmSpec.of(wire).holders == ((Holder.CONFIG_MAP, "cluster"), (Holder.SECRET, "db"))
 
 
 def test_what_isnt_said_has_its_default():
     assert HelmSpec.of({}) == HelmSpec()
-    assert HelmSpec.of({"values": None, "valuesFiles": None}) == HelmSpec()
+    assert HelmSpec.of({"values": None, "valuesFiles": None, "valuesFrom": None}) == HelmSpec()
 
 
 LONG = "a release: up to 53 lower-case letters, digits, hyphens and dots, a letter or digit at both ends"
@@ -56,6 +67,36 @@ MALFORMED = {
     "an API version that is no text": ({"apiVersions": [1]}, "apiVersions[0]", ODD_VERSION),
     "a long API version": ({"apiVersions": ["v" * 253]}, "apiVersions[0]", ODD_VERSION),
     "too many API versions": ({"apiVersions": ["v1"] * 201}, "apiVersions", "has more than 200 entries"),
+    "entries that are no list": ({"valuesFrom": "db"}, "valuesFrom", "isn't a list"),
+    "too many entries": ({"valuesFrom": [{"kind": "Secret", "name": "a"}] * 33}, "valuesFrom", "has more than 32 entries"),
+    "an entry that is no map": ({"valuesFrom": ["db"]}, "valuesFrom[0]", "isn't a map with kind and name"),
+    "another kind": (
+        {"valuesFrom": [{"kind": "Pod", "name": "a"}]}, "valuesFrom[0].kind", "'Pod' isn't one of ConfigMap, Secret",
+    ),
+    "no kind": ({"valuesFrom": [{"name": "a"}]}, "valuesFrom[0].kind", "'' isn't one of ConfigMap, Secret"),
+    "a name that nothing has": (
+        {"valuesFrom": [{"kind": "Secret", "name": "a/b"}]}, "valuesFrom[0].name", "'a/b' isn't a name of a Secret",
+    ),
+    "a key that nothing has": (
+        {"valuesFrom": [{"kind": "Secret", "name": "a", "valuesKey": "a b"}]}, "valuesFrom[0].valuesKey",
+        "'a b' isn't a key of a Secret",
+    ),
+    "a place that can't be read": (
+        {"valuesFrom": [{"kind": "Secret", "name": "a", "targetPath": "a..b"}]}, "valuesFrom[0].targetPath",
+        "'a..b' isn't a place of a value, such as db.password or hosts[0].name",
+    ),
+    "a place in a long list": (
+        {"valuesFrom": [{"kind": "Secret", "name": "a", "targetPath": "a[1000]"}]}, "valuesFrom[0].targetPath",
+        "'a[1000]' isn't a place of a value, such as db.password or hosts[0].name",
+    ),
+    "a type of a map": (
+        {"valuesFrom": [{"kind": "Secret", "name": "a", "type": "Integer"}]}, "valuesFrom[0].type",
+        "is for the one value at a targetPath; a map of values says its types itself",
+    ),
+    "another type": (
+        {"valuesFrom": [{"kind": "Secret", "name": "a", "targetPath": "a", "type": "Date"}]}, "valuesFrom[0].type",
+        "'Date' isn't one of String, Integer, Number, Boolean",
+    ),
     "values that are a list": ({"values": []}, "values", "isn't a map"),
     "large values": (
         {"values": {"a": "x" * (256 * 1024 - 7)}}, "values",
@@ -92,7 +133,7 @@ TOLD = {
     "all": {
         "releaseName": "shop", "namespace": "shop", "valuesFiles": ["a.yaml", "b.yaml"], "ignoreMissingValuesFiles": True,
         "values": {"size": 1, "deep": {"list": [1, None]}}, "skipCRDs": True, "kubeVersion": "1.34", "apiVersions": ["apps/v1"],
-        "unstable": "Fail", "lookup": "Cluster",
+        "unstable": "Fail", "lookup": "Cluster", "valuesFrom": [{"kind": "Secret", "name": "db"}],
     },
 }  # fmt: skip
 

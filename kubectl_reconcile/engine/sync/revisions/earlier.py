@@ -40,7 +40,7 @@ def read_at(target: Target, sha: str, reader: ManifestReader) -> Desired | None:
     if not sha or source is None or target.source.verified is not None:
         return None
     with suppress(SourceError):
-        desired = reader.read(_AtCommit(source, sha), target.sync)
+        desired = reader.read(_AtCommit(source, sha), target.sync, target.values.held)
         return with_values(desired, target.values, Lines(target.source, desired.revision))
     return None
 

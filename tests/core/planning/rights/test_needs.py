@@ -461,6 +461,20 @@ def test_what_holds_values_of_variables_is_read_and_watched_by_its_name():
     assert {right for _, right in needs_of(RightsInputs(sync, [], KINDS)).placed()} == wanted
 
 
+def test_what_holds_values_of_a_chart_is_read_and_watched_by_its_name():
+    entries = [
+        {"kind": "ConfigMap", "name": "cluster"},
+        {"kind": "Secret", "name": "db", "valuesKey": "x", "targetPath": "x"},
+    ]
+    source = {"git": {"url": "https://g/x"}, "helm": {"valuesFrom": [*entries, entries[0]]}}
+    sync = Sync.of({"metadata": {"name": "shop", "namespace": "shop"}, "spec": {"source": source}})
+    verbs = ("get", "list", "watch")
+    wanted = {Right("", "configmaps", verb, "cluster") for verb in verbs} | {
+        Right("", "secrets", verb, "db") for verb in verbs
+    }
+    assert {right for _, right in needs_of(RightsInputs(sync, [], KINDS)).placed()} == wanted
+
+
 def test_a_secret_of_the_sync_is_not_named_twice_where_all_secrets_may_be_read():
     rights = [right for place, right in needs(an("Secret")).placed() if right.verb == "get"]
     assert rights == [Right("", "secrets", "get")]
