@@ -44,6 +44,11 @@ CHART = {"repository": "https://charts.example.com/stable", "name": "web", "vers
 
 # --- Sync ---
 
+
+def held(**more):
+    return source(helm={"valuesFrom": [{"kind": "Secret", "name": "a", **more}]})
+
+
 GOOD_SYNCS = {
     "membership only": {},
     "https": git(),
@@ -64,6 +69,16 @@ GOOD_SYNCS = {
     "a chart": source(chart=CHART),
     "a chart that says how it is rendered": source(chart=CHART, render="Helm", helm={"values": {"size": 1}}),
     "a chart in its former place": source(helm={"chart": CHART}),
+    "values that the cluster holds": source(
+        helm={
+            "valuesFrom": [
+                {"kind": "ConfigMap", "name": "web"},
+                {"kind": "Secret", "name": "web.v1", "valuesKey": "a_b.yaml", "optional": True},
+                {"kind": "Secret", "name": "db", "targetPath": r"a/b.c\.d\\e_f-g[0][999].h", "type": "Integer"},
+                {"kind": "Secret", "name": "db", "type": "String"},
+            ]
+        }
+    ),
     "a chart of a registry": {"source": {"chart": {**CHART, "repository": "oci://registry.example.com:5000/charts"}}},
     "an artifact": {"source": {"oci": {**OCI, "tag": "1.4", "interval": "5m"}, "path": "prod"}},
     "a range of versions": git(semver=">=1.2.0 <2.0.0"),
@@ -135,6 +150,20 @@ BAD_SYNCS = {
         source(git={"path": "a"}, path="b"),
         "path and git.path differ; keep path, and remove git.path",
     ),
+    "values of a Pod": (held(kind="Pod"), 'supported values: "ConfigMap", "Secret"'),
+    "values of what has no name": (source(helm={"valuesFrom": [{"kind": "Secret"}]}), "name: Required value"),
+    "values of another namespace": (held(name="b/c"), "name: Invalid value"),
+    "values at a key that nothing has": (held(valuesKey="a/b"), "valuesKey: Invalid value"),
+    "values at no place": (held(targetPath="a..b"), "must be a place of a value, such as db.password or hosts[0].name"),
+    "values at an odd place": (
+        held(targetPath="a[-1]"),
+        "must be a place of a value, such as db.password or hosts[0].name",
+    ),
+    "values at a place in a list of its own": (
+        held(targetPath="[0].a"),
+        "must be a place of a value, such as db.password or hosts[0].name",
+    ),
+    "a type of a map of values": (held(type="Integer"), "type is for the one value at a targetPath"),
     "a chart in two places": (source(chart=CHART, helm={"chart": CHART}), "keep chart, and remove helm.chart"),
     "a path of a chart alone": (
         {"source": {"chart": CHART, "path": "prod"}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -206,3 +207,20 @@ def test_each_value_becomes_another_of_its_sort_at_its_place(tree):
     [part] = found.parts
     changed = type(found)((type(part)(tree, part.holder, part.place, part.secret, part.stamp),)).altered()
     assert same_shape(tree, changed.parts[0].value)
+
+
+names = st.text("abcXYZ059_/-.\\", min_size=1, max_size=5)
+steps = st.lists(st.tuples(names, st.lists(st.integers(0, 999), max_size=2)), min_size=1, max_size=4)
+
+
+@given(steps)
+def test_a_value_is_found_at_whatever_place_may_be_named(path):
+    spelt = [
+        name.replace("\\", "\\\\").replace(".", "\\.") + "".join(f"[{at}]" for at in indexes) for name, indexes in path
+    ]
+    found: Any = held({"kind": "Secret", "targetPath": ".".join(spelt)}, secret=secret(values_yaml="x")).merged()
+    for name, indexes in path:
+        found = found[name]
+        for at in indexes:
+            found = found[at]
+    assert found == "x"

@@ -59,6 +59,67 @@ def test_the_api_server_knows_the_fields_of_a_chart(follow, cluster, git_server)
             cluster.edit("Sync", "shop", {"spec": {"source": {"helm": helm}}})
 
 
+HELD = {
+    "web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "web/templates/a.yaml": CONFIG
+    % ("url", "'{{ .Values.db.user }}:{{ .Values.db.password | upper }}@{{ toJson .Values.db.port }}'"),
+    "web/templates/b.yaml": CONFIG % ("color", "{{ .Values.color }}"),
+}
+VALUES_FROM = [
+    {"kind": "ConfigMap", "name": "values"},
+    {"kind": "Secret", "name": "db", "valuesKey": "password", "targetPath": "db.password"},
+    {"kind": "ConfigMap", "name": "values", "valuesKey": "port", "targetPath": "db.port", "type": "Integer"},
+]
+
+
+def test_values_that_the_cluster_holds_are_followed_and_those_of_secrets_are_seen_by_nobody(
+    daemon, follow, plugin, cluster, git_server, kubectl, eventually
+):
+    def holds(kind, name, **data):
+        field = "stringData" if kind == "Secret" else "data"
+        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, field: data}
+
+    cluster.apply(holds("ConfigMap", "values", **{"values.yaml": "color: red\ndb: {user: web}\n", "port": "5432"}))
+    cluster.distrust()  # whoever applies reads, too
+    sha = git_server.push(HELD)
+    sync = follow(git_server.url, path="web", suspend=True)
+    cluster.edit("Sync", "shop", {"spec": {"source": {"helm": {"valuesFrom": VALUES_FROM}}}})
+    place, entry = cluster.namespace, "spec.source.helm.valuesFrom[1]"
+    missing = plugin("diff", "shop")
+    assert (missing.status, f"{entry}: there is no Secret {place}/db" in missing.err) == (4, True)
+    cluster.apply(holds("Secret", "db", password=LOOKED_UP))
+    granted = plugin("grant", "shop").out
+    cluster.edit("Sync", "shop", {"spec": {"suspend": False}})
+    refused = (
+        f"spec.source.helm.valuesFrom[0], spec.source.helm.valuesFrom[2]: ConfigMap {place}/values may not be read"
+    )
+    eventually(lambda: refused in sync.condition("Synced").get("message", ""), "the account may not read it")
+    kubectl("apply", "-f", "-", stdin=granted)
+    sync.until_synced(sha)
+    assert cluster.get("ConfigMap", "url")["data"]["a"] == f"web:{LOOKED_UP.upper()}@5432"
+
+    sync.change(source={"git": {"interval": "1h"}})  # what follows is the watches' doing
+    eventually(lambda: sync.status["observedGeneration"] == sync.live["metadata"]["generation"], "the daemon knows it")
+    cluster.edit("Secret", "db", {"stringData": {"password": f"next-{LOOKED_UP}"}})
+    eventually(lambda: "NEXT-" in cluster.get("ConfigMap", "url")["data"]["a"], "the new password is applied")
+    cluster.edit("ConfigMap", "values", {"data": {"values.yaml": "color: blue\ndb: {user: web}\n"}})
+    eventually(lambda: cluster.get("ConfigMap", "color")["data"]["a"] == "blue", "the new colour is applied")
+    cluster.edit("Sync", "shop", {"spec": {"suspend": True}})
+    sync.until("Suspended")
+    cluster.edit("Secret", "db", {"stringData": {"password": f"third-{LOOKED_UP}"}})
+    told = [plugin("diff", "shop"), plugin("diff", "shop", "-o", "json"), plugin("explain", "configmap/url")]
+    assert f"from valuesFrom Secret {place}/db" in told[0].out
+    assert "***" in told[0].out
+    everything = [*(each.out + each.err for each in told), str(sync.live), str(cluster.list("Event")), daemon.log]
+    assert not any(LOOKED_UP in each.lower() for each in everything)
+
+    cluster.edit("Sync", "shop", {"spec": {"suspend": False}})
+    cluster.delete("Secret", "db")
+    ready = sync.until("ProblemsInSource")
+    assert f"{entry}: there is no Secret {place}/db" in ready["message"]
+    assert cluster.members("ConfigMap", "shop") == {"url", "color"}
+
+
 def test_a_preview_shows_what_a_changed_value_changes(plugin, follow, cluster, git_server, tmp_path):
     sha = git_server.push(FILES)
     folder = tmp_path / "web"
