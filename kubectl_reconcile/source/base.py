@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from kubectl_reconcile.core.manifests.revision import Commit, History, ReadableSource, Revision
 from kubectl_reconcile.core.manifests.tree import TreeEntry
 from kubectl_reconcile.core.resources.chart import ChartSpec
-from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
+from kubectl_reconcile.core.resources.trusted_keys import KeysError
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.source.charts.archive import Archive
 
@@ -138,10 +138,14 @@ class Commits(Protocol):
 
 
 class Verified(Protocol):
-    """What counts only as far as it is signed by trusted keys, which stand in *place*."""
+    """What counts only as far as it is signed by trusted keys."""
 
-    keys: TrustedKeys | KeysError
+    made_from: ClassVar[str]
+    """How ``kubectl create`` is given such keys."""
+    field: str
+    """Where the Sync says whose signatures count."""
     place: str
+    """Where the keys are."""
     verification: Verification
     """What was found when it was read last."""
 
@@ -149,14 +153,25 @@ class Verified(Protocol):
     def is_preview(self) -> bool:
         """Whether this is for who looks, and not for who keeps up what is in force."""
 
-    def go_on_from(self, earlier: Source) -> None:
-        """Keep in force what an earlier source of the same Sync has verified."""
+    def trust(self, entries: Mapping[str, str] | KeysError) -> None:
+        """Trust from now on the keys in these entries of a Secret or ConfigMap, or none, and say why."""
+
+    def check_keys(self) -> None:
+        """Return if signatures can be checked here.
+
+        Raises:
+            SourceError: they can't.
+        """
+
+    def go_on_from(self, earlier: Verified | None) -> None:
+        """Keep in force what was verified *earlier* for the same Sync."""
 
     def require_verified(self, sha: str) -> None:
         """Return if the revision *sha* may be applied.
 
         Raises:
             UnverifiedError: it isn't verified.
+            SourceError: nobody can tell.
         """
 
 

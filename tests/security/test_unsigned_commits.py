@@ -257,7 +257,7 @@ def test_a_daemon_may_want_signatures_of_everybody(
     repository.push(app(config_map, "evil"))
     sync = follow(repository.url)
     said = refused(sync, "VerifyRequired")
-    assert "this daemon requires signed commits (--require-verify)" in said
+    assert "this daemon requires signatures (--require-verify)" in said
     assert "spec.source.git.verify" in said
     assert cluster.get("ConfigMap", "web") is None
     good = repository.push(app(config_map, "blue"), alice)

@@ -34,6 +34,8 @@ class ObjectType(StrEnum):
     """A commit: the signature covers all files, the message, the authors and all that came before."""
     TAG = "tag"
     """An annotated tag: the signature covers its name, its message and the commit that it points to."""
+    ARTIFACT = "artifact"
+    """What has a digest in a registry: the signature covers all that the manifest with that digest lists."""
 
 
 class SignatureFormat(StrEnum):

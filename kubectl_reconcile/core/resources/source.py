@@ -23,7 +23,7 @@ from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE, KustomizeSp
 from kubectl_reconcile.core.resources.oci.spec import OciSpec
 from kubectl_reconcile.core.resources.semver import RangeError, VersionRange
 from kubectl_reconcile.core.resources.substitute import NO_SUBSTITUTION, Holder, SubstituteSpec, SubstituteSpecError
-from kubectl_reconcile.core.resources.verification import VerifyMode, VerifySpec
+from kubectl_reconcile.core.resources.verification import VerifySpec
 
 
 class Render(StrEnum):
@@ -70,7 +70,7 @@ class GitSpec(Struct, frozen=True):
             commit=fields.get("commit", ""),
             secret=(fields.get("secretRef") or {}).get("name", ""),
             webhook_secret=(fields.get("webhookSecretRef") or {}).get("name", ""),
-            verify=_verify(fields),
+            verify=VerifySpec.of(fields.get("verify"), "spec.source.git.verify", modes=True),
             semver=_semver(fields),
         )
 
@@ -135,6 +135,11 @@ class SourceSpec(Struct, frozen=True):
     def verify(self) -> VerifySpec | None:
         """What must be signed; None where nothing has to be, or can be."""
         return self.git.verify if self.git else None
+
+    @property
+    def verify_field(self) -> str:
+        """The field that says so; empty where nothing of it can be verified."""
+        return "spec.source.git.verify" if self.git else ""
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -298,22 +303,6 @@ def _substitute(fields: Manifest) -> SubstituteSpec:
         raise SyncSpecError(f"spec.source.substitute.{error.field}", error.message) from None
 
 
-def _verify(git: Manifest) -> VerifySpec | None:
-    found, field = git.get("verify"), "spec.source.git.verify"
-    if found is None:
-        return None
-    named = {kind: name for key, kind in _KEPT_IN.items() if (name := (found.get(key) or {}).get("name"))}
-    if len(named) != 1:
-        raise SyncSpecError(field, f"{' and '.join(_KEPT_IN)} exclude each other; give one, which holds the keys")
-    [(kind, name)] = named.items()
-    text = found.get("mode", VerifyMode.COMMIT)
-    try:
-        mode = VerifyMode(text)
-    except ValueError:
-        raise SyncSpecError(f"{field}.mode", f"{text!r} isn't one of {', '.join(VerifyMode)}") from None
-    return VerifySpec(kind, name, mode)
-
-
 def _semver(git: Manifest) -> str:
     """Return the range of versions of which the newest tag is followed; empty for none."""
     text, field = git.get("semver") or "", "spec.source.git.semver"
@@ -323,7 +312,3 @@ def _semver(git: Manifest) -> str:
         return VersionRange.of(text).text if text else ""
     except RangeError as error:
         raise SyncSpecError(field, str(error)) from None
-
-
-_KEPT_IN = {"secretRef": "Secret", "configMapRef": "ConfigMap"}
-"""Where the keys may be whose signatures are trusted."""

@@ -70,7 +70,7 @@ class ConditionReason(StrEnum):
     SOURCE = "SourceUnavailable"
     """The source can't be read; nothing was changed except that drift is still corrected. It is retried."""
     UNVERIFIED = "Unverified"
-    """The newest commit isn't signed as the Sync requires; the commit that was verified last stays in force."""
+    """The newest revision isn't signed as the Sync requires; the revision that was verified last stays in force."""
     CLUSTER = "ClusterUnavailable"
     """The API server can't be reached. It is retried."""
     INVALID = "InvalidSpec"
@@ -161,12 +161,12 @@ class Report(Struct, frozen=True):
 
     @property
     def ending(self) -> ConditionReason:
-        """How it ended for whoever looks at the Sync: all may be as was verified last, and newer commits be refused."""
+        """How it ended for whoever looks at the Sync: all may be as was verified last, and newer revisions be refused."""
         return ConditionReason.UNVERIFIED if self.refusal else self.reason
 
     @property
     def refusal(self) -> str:
-        """Why the newest commit isn't in force, empty where it is."""
+        """Why the newest revision isn't in force, empty where it is."""
         return self.verification.refusal if self.verification else ""
 
     @property
@@ -357,7 +357,7 @@ def was_ready(live: Manifest) -> bool:
 
 
 def _verified(status: dict[str, Any], report: Report) -> list[Manifest]:
-    """Note in *status* which commit was verified, and return the conditions that stay.
+    """Note in *status* which revision was verified, and return the conditions that stay.
 
     Where a pass over a revision was asked for no signatures, nothing of earlier ones stays: they say nothing about this one.
     """

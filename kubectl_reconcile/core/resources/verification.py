@@ -1,9 +1,9 @@
 """Whether what a Sync follows is signed as it asks, in sentences, in its status, and what follows from that.
 
-Vocabulary: the *revision in force* is the commit that is kept up in the cluster; the *refusal* is why a newer one isn't. A Sync
-that verifies has both, one, or none of them.
+Vocabulary: a *revision* is a commit, or an artifact of a registry, such as a chart; the *revision in force* is the one that is kept up in the cluster; the *refusal* is
+why a newer one isn't. A Sync that verifies has both, one, or none of them.
 
-Rules: each fault has a sentence of its own, which says what is unsigned, who made it, and what to do. What stands in a status is no
+Rules: each fault has a sentence of its own, which says what is unsigned, who made it where that is known, and what to do. What stands in a status is no
 proof of anything: it says where to look, and is verified again.
 
 Pure: values in, sentences out.
@@ -18,7 +18,9 @@ from typing import Any, Final, Self
 from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of
+from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields
 from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault, SignatureVerdict, SignedObject
+from kubectl_reconcile.core.revisions import is_packed, short_of
 
 CONDITION: Final = "SourceVerified"
 """The condition that reports signatures, on Syncs that ask for them; named as Flux has it."""
@@ -43,20 +45,44 @@ class VerifyMode(StrEnum):
 
 
 class VerifySpec(Struct, frozen=True):
-    """``spec.source.git.verify``: what must be signed, and the Secret or ConfigMap (its *kind*) of the Sync's namespace with the keys."""
+    """``verify`` of a source: what must be signed, and the Secret or ConfigMap (its *kind*) of the Sync's namespace with the keys."""
 
     kind: str
     name: str
     mode: VerifyMode = VerifyMode.COMMIT
 
+    @classmethod
+    def of(cls, found: Manifest | None, at: str, *, modes: bool = False) -> Self | None:
+        """Read it from its wire form, which is at the field *at*; None where nothing has to be signed. *modes* tells whether there are several things that may be.
 
+        Raises:
+            SyncSpecError: a field is malformed; it names the field.
+        """
+        if found is None:
+            return None
+        check_fields(found, (*_KEPT_IN, "mode") if modes else tuple(_KEPT_IN), at)
+        named = {kind: name for key, kind in _KEPT_IN.items() if (name := (found.get(key) or {}).get("name"))}
+        if len(named) != 1:
+            raise SyncSpecError(at, f"{' and '.join(_KEPT_IN)} exclude each other; give one, which holds the keys")
+        [(kind, name)] = named.items()
+        text = found.get("mode", VerifyMode.COMMIT)
+        try:
+            mode = VerifyMode(text)
+        except ValueError:
+            raise SyncSpecError(f"{at}.mode", f"{text!r} isn't one of {', '.join(VerifyMode)}") from None
+        return cls(kind, name, mode)
+
+
+_KEPT_IN: Final = {"secretRef": "Secret", "configMapRef": "ConfigMap"}
+"""Where the keys may be whose signatures are trusted."""
 _ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_PACKED: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}@)?sha256:[0-9a-f]{64}")
 
 
 class Verification(Struct, frozen=True):
     """What is known of the signatures of what a Sync follows.
 
-    *revision* is the commit in force, verified, with the annotated *tag* (its id) if that was what was signed, *signer* and *key*; empty where
+    *revision* is the one in force, verified, with *signer* and *key*, and of a commit with the annotated *tag* (its id) if that was what was signed; empty where
     none is. *refusal* is why the newest isn't in force, with its *fault*, empty where it is.
     """
 
@@ -69,7 +95,7 @@ class Verification(Struct, frozen=True):
 
     @property
     def is_refused(self) -> bool:
-        """Tell whether the newest commit may not be applied."""
+        """Tell whether the newest revision may not be applied."""
         return bool(self.refusal)
 
     @classmethod
@@ -78,9 +104,9 @@ class Verification(Struct, frozen=True):
         status = mapping_of((sync or {}).get("status"))
         noted = mapping_of(status.get("verified"))
         revision, tag = str(noted.get("revision") or ""), str(noted.get("tag") or "")
-        if not _ID.fullmatch(revision):  # a pass before signatures were asked for, or none
+        if not _is_revision(revision):  # a pass before signatures were asked for, or none
             revision, tag = str(status.get("lastAppliedRevision") or ""), ""
-        return cls(revision if _ID.fullmatch(revision) else "", tag if _ID.fullmatch(tag) else "")
+        return cls(revision if _is_revision(revision) else "", tag if _ID.fullmatch(tag) else "")
 
     def status(self) -> dict[str, Any]:
         """Return what is noted of it in the status of its Sync."""
@@ -91,8 +117,13 @@ class Verification(Struct, frozen=True):
         """Return the condition that reports it."""
         if self.refusal:
             return Condition(CONDITION, "False", (self.fault or SignatureFault.UNCHECKED).value, self.refusal)
-        what = f"tag {self.tag[:7]} on commit {self.revision[:7]}" if self.tag else f"commit {self.revision[:7]}"
+        what = f"{'artifact' if is_packed(self.revision) else 'commit'} {short_of(self.revision)}"
+        what = f"tag {self.tag[:7]} on {what}" if self.tag else what
         return Condition(CONDITION, "True", "GoodSignature", f"{what} is signed by {self.signer} ({self.key})")
+
+
+def _is_revision(text: str) -> bool:
+    return bool(_ID.fullmatch(text) or _PACKED.fullmatch(text))
 
 
 # --- sentences ----------------------------------------------------------------------------------------------------------
@@ -137,11 +168,11 @@ _SENTENCES: Final = {
     ),
     SignatureFault.UNSUPPORTED: (
         "{subject} has a signature that can't be checked{of}",
-        "sign with an SSH or OpenPGP key",
+        "sign with {by}",
     ),
     SignatureFault.NOT_ASKED: (
-        "{subject} isn't applied: this daemon requires signed commits (--require-verify), and the Sync has no spec.source.git.verify",
-        "name a Secret or ConfigMap with the keys in spec.source.git.verify",
+        "{subject} isn't applied: this daemon requires signatures (--require-verify), and the Sync has no {detail}",
+        "name a Secret or ConfigMap with the keys in {detail}",
     ),
     SignatureFault.UNCHECKED: ("{subject} could not be verified: {detail}", "it will be retried"),
 }
@@ -150,6 +181,12 @@ _SENTENCES: Final = {
 _SIGN: Final = {
     ObjectType.COMMIT: "push a signed commit after it (git commit -S), or revert it by one",
     ObjectType.TAG: "sign it (git tag -s -f) and push it",
+    ObjectType.ARTIFACT: "sign it by its digest (cosign sign --key …)",
+}
+_BY: Final = {
+    ObjectType.COMMIT: "an SSH or OpenPGP key",
+    ObjectType.TAG: "an SSH or OpenPGP key",
+    ObjectType.ARTIFACT: "a key of your own (cosign sign --key …)",
 }
 
 _FORGES: Final = {
@@ -165,18 +202,17 @@ def subject_of(found: SignedObject, object_id: str) -> str:
     return f"{found.type}{name} {object_id[:7]}{f' by {found.by}' if found.by else ''}"
 
 
-_NO_COMMITS: Final = (
-    "what it follows isn't applied: this daemon requires signed commits (--require-verify), and what comes from a registry or a chart isn't in any",
+_NO_SIGNATURES: Final = (
+    "what it follows isn't applied: this daemon requires signatures (--require-verify), and of what comes from a registry or a chart none can be verified",
     "follow it in Git, with spec.source.git.verify",
 )
 
 
-def not_asked(*, can_be: bool = True) -> Verification:
-    """Return the refusal of a Sync that asks for no signatures, where all have to; *can_be* tells whether what it follows is in commits."""
+def not_asked(field: str) -> Verification:
+    """Return the refusal of a Sync that asks for no signatures, where all have to; *field* is where it would ask, empty where nothing of it can be verified."""
     fault = SignatureFault.NOT_ASKED
-    message, hint = refusal_of("what it follows", ObjectType.COMMIT, SignatureVerdict(fault=fault), "")
-    if not can_be:
-        message, hint = _NO_COMMITS
+    verdict = SignatureVerdict(fault=fault, detail=field)
+    message, hint = refusal_of("what it follows", ObjectType.COMMIT, verdict, "") if field else _NO_SIGNATURES
     return Verification(fault=fault, refusal=f"{message} (hint: {hint})")
 
 
@@ -185,7 +221,7 @@ def refusal_of(subject: str, type_: ObjectType, verdict: SignatureVerdict, keys:
     detail = verdict.detail
     told = {
         "subject": subject, "keys": keys, "detail": detail, "of": f": {detail}" if detail else "",
-        "key": detail or "a key", "sign": _SIGN[type_], "unknown": _unknown(detail, keys),
+        "key": detail or "a key", "sign": _SIGN[type_], "by": _BY[type_], "unknown": _unknown(detail, keys),
     }  # fmt: skip
     message, hint = _SENTENCES[verdict.fault or SignatureFault.UNCHECKED]
     return message.format_map(told), hint.format_map(told)

@@ -58,7 +58,7 @@ from kubectl_reconcile.engine.sync.targets import source_of
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.engine.telemetry.logs import event
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.git.signed.verified import UnverifiedError
+from kubectl_reconcile.source.verifying import UnverifiedError
 
 log = logging.getLogger("kubectl_reconcile.daemon")
 
@@ -152,7 +152,7 @@ class SyncWork(Struct, frozen=True):
         if sync is None or sync.source is None:
             return on.Forgotten()
         if self.context.session.sources.requires_verify and sync.source.verify is None:
-            refused = not_asked(can_be=sync.source.git is not None)
+            refused = not_asked(sync.source.verify_field)
             return on.SourceFailed(refused.refusal, verification=refused)
         try:
             if asked.opened or followed.target is None:
@@ -251,7 +251,7 @@ class SyncWork(Struct, frozen=True):
             self.context.files.watch(folder, ref, lambda: self.changed(ref))
         if followed.target is not None and followed.state.source.is_read:
             if source.verified is not None:
-                source.verified.go_on_from(followed.target.source)
+                source.verified.go_on_from(followed.target.source.verified)
             return replace(followed.target, source=source)
         followed.forget()
         reader = self.context.session.reader()

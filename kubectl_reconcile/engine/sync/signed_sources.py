@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity, decoded_text
-from kubectl_reconcile.core.resources.signatures import SignatureFormat
 from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.sync import Sync
-from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
+from kubectl_reconcile.core.resources.trusted_keys import KeysError
 from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.source.base import Source
-from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.git.signed.check import PROGRAMS
+from kubectl_reconcile.source.base import Source, Verified
 from kubectl_reconcile.source.git.signed.verified import VerifiedSource
 from kubectl_reconcile.source.git.source import GitSource
 from kubectl_reconcile.source.running.threads import in_thread
@@ -37,7 +32,7 @@ async def trusting(
         guarded=session.sources.guarded,
         spec=spec.verify, namespace=sync.namespace, verdicts=session.verdicts, keeps=keeps, render=spec.render,
     )  # fmt: skip
-    await read_keys(session, sync, verified)
+    await give_keys(session, sync.namespace, spec.verify, verified)
     return verified
 
 
@@ -48,14 +43,15 @@ async def read_keys(session: Session, sync: Sync, source: Source) -> None:
         ApiError: the server doesn't answer.
     """
     if source.verified is not None and sync.source is not None and sync.source.verify is not None:
-        source.verified.keys = await keys_of(session, sync.namespace, sync.source.verify)
+        await give_keys(session, sync.namespace, sync.source.verify, source.verified)
 
 
 async def require_verified(source: Source, sha: str) -> None:
-    """Return if the commit *sha* of what a Sync follows may be applied.
+    """Return if the revision *sha* of what a Sync follows may be applied.
 
     Raises:
         UnverifiedError: it isn't signed as the Sync asks.
+        SourceError: nobody can tell.
     """
     if source.verified is not None:
         await in_thread(source.verified.require_verified, sha)
@@ -72,16 +68,8 @@ def check_keys(source: Source) -> None:
     Raises:
         SourceError: the keys can't be used, or a program is missing that checks signatures by them.
     """
-    verified = source.verified
-    if verified is None:
-        return
-    if isinstance(verified.keys, KeysError):
-        raise SourceError(SourceFault.UNVERIFIED, f"{verified.place} {verified.keys.message}", verified.keys.hint)
-    wanted = {SignatureFormat.SSH: verified.keys.allowed_signers, SignatureFormat.OPENPGP: verified.keys.openpgp}
-    missing = [program for form, program in PROGRAMS.items() if wanted[form] and not shutil.which(program)]
-    if missing:
-        text = f"{' and '.join(missing)} not on PATH, which check signatures by the keys of {verified.place}"
-        raise SourceError(SourceFault.UNVERIFIED, text, "install it; where the daemon runs it is needed too")
+    if source.verified is not None:
+        source.verified.check_keys()
 
 
 def warnings_of(source: Source) -> tuple[Problem, ...]:
@@ -90,26 +78,26 @@ def warnings_of(source: Source) -> tuple[Problem, ...]:
     if verified is None or not verified.is_preview or not verified.verification.refusal:
         return ()
     message = f"unverified, so no sync applies it: {verified.verification.refusal}"
-    return (Problem("spec.source.git.verify", 0, message, severity=Severity.WARNING),)
+    return (Problem(verified.field, 0, message, severity=Severity.WARNING),)
 
 
-async def keys_of(session: Session, namespace: str, spec: VerifySpec) -> TrustedKeys | KeysError:
-    """Return the keys that *spec* names, or why there are none.
+async def give_keys(session: Session, namespace: str, spec: VerifySpec, verified: Verified) -> None:
+    """Have *verified* trust the keys that *spec* names, or know why there are none.
 
     Raises:
         ApiError: the server doesn't answer.
     """
     try:
         holder = await session.client.get(f"/api/v1/namespaces/{namespace}/{_PLURALS[spec.kind]}/{spec.name}")
-        return TrustedKeys.of(_entries(holder, spec.kind))
+        verified.trust(_entries(holder, spec.kind))
     except NotFound:
         flag = "secret generic" if spec.kind == "Secret" else "configmap"
-        hint = f"kubectl create {flag} {spec.name} -n {namespace} --from-file=allowed_signers, or --from-file=KEY.asc"
-        return KeysError("isn't there", hint)
+        hint = f"kubectl create {flag} {spec.name} -n {namespace} {verified.made_from}"
+        verified.trust(KeysError("isn't there", hint))
     except Forbidden as error:
-        return KeysError(f"may not be read: {error}")
+        verified.trust(KeysError(f"may not be read: {error}"))
     except KeysError as error:
-        return error
+        verified.trust(error)
 
 
 def _entries(holder: Manifest, kind: str) -> dict[str, str]:
@@ -125,6 +113,7 @@ def _entries(holder: Manifest, kind: str) -> dict[str, str]:
             entries[name] = decoded_text(text)
         except ValueError:
             raise KeysError(
-                f"entry {name} isn't text", "give OpenPGP keys in ASCII armour: gpg --export --armor"
+                f"entry {name} isn't text",
+                "give keys as text: OpenPGP keys in ASCII armour (gpg --export --armor), others as PEM",
             ) from None
     return entries

@@ -325,12 +325,63 @@ def test_the_condition_names_signer_and_key_or_why_not():
     good = Verification(SHA, TAG, "alice", "ED25519 SHA256:abc").condition()
     assert (good.status, good.reason) == ("True", "GoodSignature")
     assert good.message == "tag bbbbbbb on commit aaaaaaa is signed by alice (ED25519 SHA256:abc)"
-    bad = not_asked().condition()
+    bad = not_asked("spec.source.git.verify").condition()
     assert (bad.status, bad.reason) == ("False", "VerifyRequired")
-    assert "--require-verify" in bad.message
-    packed = not_asked(can_be=False).condition()
+    assert bad.message == (
+        "what it follows isn't applied: this daemon requires signatures (--require-verify), and the Sync has no spec.source.git.verify "
+        "(hint: name a Secret or ConfigMap with the keys in spec.source.git.verify)"
+    )
+    packed = not_asked("").condition()
     assert (packed.status, packed.reason) == ("False", "VerifyRequired")
     assert packed.message == (
-        "what it follows isn't applied: this daemon requires signed commits (--require-verify), and what comes from a registry or a chart isn't in any "
+        "what it follows isn't applied: this daemon requires signatures (--require-verify), and of what comes from a registry or a chart none can be verified "
         "(hint: follow it in Git, with spec.source.git.verify)"
+    )
+
+
+DIGEST = "sha256:" + "6f1a" * 16
+
+
+@pytest.mark.parametrize("revision", [DIGEST, f"1.4@{DIGEST}", f"1.2.3+linux@{DIGEST}"])
+def test_a_status_may_name_an_artifact(revision):
+    assert Verification.recorded({"status": {"lastAppliedRevision": revision}}) == Verification(revision)
+    noted = Verification(revision, signer="cosign.pub", key="ECDSA SHA256:abc")
+    assert Verification.recorded({"status": {"verified": noted.status()}}) == Verification(revision)
+
+
+@pytest.mark.parametrize(
+    "revision", [f"{DIGEST}\n", DIGEST[:-1], f"1.4 {DIGEST}", f"../x@{DIGEST}", f"{'a' * 129}@{DIGEST}"]
+)
+def test_what_is_neither_a_commit_nor_an_artifact_is_not_looked_for(revision):
+    assert Verification.recorded({"status": {"verified": {"revision": revision}}}) == Verification()
+
+
+def test_an_artifact_is_called_that():
+    good = Verification(f"1.4@{DIGEST}", signer="cosign.pub", key="ECDSA SHA256:abc").condition()
+    assert good.message == "artifact 1.4@sha256:6f1a6f1 is signed by cosign.pub (ECDSA SHA256:abc)"
+
+
+ARTIFACTS = {
+    "unsigned": (
+        SignatureVerdict(fault=SignatureFault.NO_SIGNATURE),
+        "artifact 1.4@sha256:6f1a6f1 has no signature", "sign it by its digest (cosign sign --key …)",
+    ),
+    "signed by somebody else": (
+        SignatureVerdict(fault=SignatureFault.UNKNOWN_KEY),
+        "artifact 1.4@sha256:6f1a6f1 is signed by a key, which isn't among the keys of Secret shop/keys",
+        "if its owner may decide what is applied, add the key to Secret shop/keys",
+    ),
+    "signed otherwise": (
+        SignatureVerdict(fault=SignatureFault.UNSUPPORTED, detail="the bundle is of another version"),
+        "artifact 1.4@sha256:6f1a6f1 has a signature that can't be checked: the bundle is of another version",
+        "sign with a key of your own (cosign sign --key …)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("verdict", "message", "hint"), ARTIFACTS.values(), ids=ARTIFACTS)
+def test_what_is_wrong_with_an_artifact_is_said_in_its_words(verdict, message, hint):
+    assert refusal_of("artifact 1.4@sha256:6f1a6f1", ObjectType.ARTIFACT, verdict, "Secret shop/keys") == (
+        message,
+        hint,
     )

@@ -15,8 +15,9 @@ from kubectl_reconcile.core.resources.trusted_keys import TrustedKeys
 from kubectl_reconcile.core.resources.verification import Verification, VerifyMode, VerifySpec
 from kubectl_reconcile.source.git import followed_ref
 from kubectl_reconcile.source.git.signed import check
-from kubectl_reconcile.source.git.signed.verified import UnverifiedError, Verdicts, VerifiedSource
+from kubectl_reconcile.source.git.signed.verified import Verdicts, VerifiedSource
 from kubectl_reconcile.source.git.source import Ref, Repository
+from kubectl_reconcile.source.verifying import UnverifiedError
 from tests.signing import NOBODY, SignedRepository, gpg_home, needs_gpg, ssh_signer
 from tests.waiting import eventually
 

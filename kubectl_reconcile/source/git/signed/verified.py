@@ -1,21 +1,15 @@
 """A Git source of which only verified revisions come: commits and tags that are signed by trusted keys.
 
-Vocabulary: the *tip* is the commit that the ref is at; the revision *in force* is the last that was verified.
-
-Rules:
-
-- Only the tip is verified, and the tag that points to it, as whoever signs a commit signs all that it holds and all that came before.
-- Whoever keeps up what is in force (*keeps*) is given that while the tip isn't verified. It was verified by this very source, or, when a
-  daemon begins, is the one that the Sync's status names, which is verified again: anybody may have written that.
-- Whoever looks (a preview) is given the tip in any case, and told. Nobody may apply what ``require_verified`` refuses.
-- A verdict is kept by the ids of commit or tag and the digest of the keys: both name the same content forever.
+Only the tip is verified, and the tag that points to it, as whoever signs a commit signs all that it holds and all that came before. What stays in force otherwise is
+decided as for all that is verified (``source.verifying``). A verdict is kept by the ids of commit or tag and the digest of the keys: both name the same content forever.
 """
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from msgspec import Struct, field
@@ -24,33 +18,19 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.resources.signatures import (
     ObjectType,
-    Signature,
     SignatureFault,
+    SignatureFormat,
     SignatureVerdict,
     SignedObject,
 )
 from kubectl_reconcile.core.resources.trusted_keys import KeysError, TrustedKeys
-from kubectl_reconcile.core.resources.verification import (
-    Verification,
-    VerifyMode,
-    VerifySpec,
-    refusal_of,
-    subject_of,
-)
-from kubectl_reconcile.source.base import Source
+from kubectl_reconcile.core.resources.verification import Verification, VerifyMode, VerifySpec, subject_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
-from kubectl_reconcile.source.git.signed.check import judge, read_object
+from kubectl_reconcile.source.git.signed.check import PROGRAMS, judge, read_object
 from kubectl_reconcile.source.git.source import GitSource
+from kubectl_reconcile.source.verifying import Judged, Verifying
 
 _MOST_VERDICTS: Final = 4096
-
-
-class UnverifiedError(SourceError):
-    """What was asked for isn't signed as the Sync says; *verification* tells why."""
-
-    def __init__(self, message: str, hint: str, verification: Verification) -> None:
-        super().__init__(SourceFault.UNVERIFIED, message, hint)
-        self.verification = verification
 
 
 class Verdicts(Struct):
@@ -77,30 +57,13 @@ class Verdicts(Struct):
         return verdict
 
 
-class _Judged(Struct, frozen=True):
-    """What was found of a commit, and of the tag that points to it: who signed, or why it may not be applied."""
-
-    signature: Signature | None = None
-    tag: str = ""
-    fault: SignatureFault = SignatureFault.UNCHECKED
-    message: str = ""
-    hint: str = ""
-
-    def refused(self, in_force: Verification) -> Verification:
-        """Return what is known then: *in_force* stays."""
-        stays = f"; {in_force.revision[:7]} stays in force" if in_force.revision else ""
-        return replace(in_force, fault=self.fault, refusal=one_line(f"{self.message}{stays}{_hinted(self.hint)}"))
-
-
-def _hinted(hint: str) -> str:
-    return f" (hint: {hint})" if hint else ""
-
-
-class VerifiedSource(GitSource):
+class VerifiedSource(Verifying[TrustedKeys], GitSource):
     """One path of a repository at a ref, as far as it is signed; see the module.
 
     *verdicts* are shared by all sources. With *keeps*, what that records stays in force once it is verified again.
     """
+
+    made_from = "--from-file=allowed_signers, or --from-file=KEY.asc"
 
     def __init__(
         self,
@@ -111,30 +74,14 @@ class VerifiedSource(GitSource):
         keeps: Verification | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(*arguments, **options)
+        GitSource.__init__(self, *arguments, **options)
+        self._begin(spec, "spec.source.git.verify", namespace, keeps)
         self._spec, self._verdicts = spec, verdicts
-        self.place = f"{spec.kind} {namespace}/{spec.name}"
-        self._recorded = keeps
-        self._in_force = Verification()
-        self._passed: set[str] = set()
-        self.keys: TrustedKeys | KeysError = KeysError("were not read")
-        self.verification = Verification()
 
     @property
     def verified(self) -> Self:
         """This very source: what isn't signed doesn't count."""
         return self
-
-    @property
-    def is_preview(self) -> bool:
-        """Whether this is for who looks, and not for who keeps up what is in force."""
-        return self._recorded is None
-
-    def go_on_from(self, earlier: Source) -> None:
-        """Keep in force what an earlier source of the same Sync has verified, by whatever keys it had."""
-        if isinstance(earlier, VerifiedSource):
-            self._in_force = earlier._in_force  # noqa: SLF001 - its own kind
-            self._passed |= {self._in_force.revision} - {""}
 
     def revision(self) -> Revision:
         """Return the newest revision that is verified; to whoever previews, the newest in any case.
@@ -143,60 +90,35 @@ class VerifiedSource(GitSource):
             SourceError: as of any source.
             UnverifiedError: none is verified.
         """
-        sha = self.fetch()
-        judged = self._judged(sha, self.tag)
-        if judged.signature is not None:
-            self._in_force = self.verification = self._good(sha, judged.tag, judged.signature)
-            return self.revision_at(sha)
-        if self._recorded is None:
-            self.verification = judged.refused(Verification())
-            return self.revision_at(sha)
-        if not self._in_force.revision:
-            self._in_force = self._again(self._recorded, judged)
-        self.verification = judged.refused(self._in_force)
-        return self.revision_at(self._in_force.revision)
+        return self.revision_at(self._counted(self.fetch()))
 
-    def require_verified(self, sha: str) -> None:
-        """Return if the commit *sha* may be applied.
+    def check_keys(self) -> None:
+        """Return if signatures can be checked here.
 
         Raises:
-            UnverifiedError: it isn't verified.
+            SourceError: the keys can't be used, or a program is missing that checks signatures by them.
         """
-        if sha not in self._passed:
-            judged = self._judged(sha, self.tag)
-            if judged.signature is None:
-                raise UnverifiedError(judged.message, judged.hint, judged.refused(Verification()))
+        super().check_keys()
+        if isinstance(keys := self.keys, KeysError):
+            return
+        wanted = {SignatureFormat.SSH: keys.allowed_signers, SignatureFormat.OPENPGP: keys.openpgp}
+        missing = [program for form, program in PROGRAMS.items() if wanted[form] and not shutil.which(program)]
+        if missing:
+            text = f"{' and '.join(missing)} not on PATH, which check signatures by the keys of {self.place}"
+            raise SourceError(SourceFault.UNVERIFIED, text, "install it; where the daemon runs it is needed too")
 
-    def _good(self, sha: str, tag: str, signature: Signature) -> Verification:
-        self._passed.add(sha)
-        return Verification(sha, tag, signature.signer, signature.key)
+    def _keys_in(self, entries: Mapping[str, str]) -> TrustedKeys:
+        return TrustedKeys.of(entries)
 
-    def _again(self, recorded: Verification, tip: _Judged) -> Verification:
-        """Return what stays in force when a daemon begins: what the status names, if that is verified now.
+    def _tag(self) -> str:
+        return self.tag
 
-        Raises:
-            UnverifiedError: nothing is.
-        """
-        why = "nothing was verified before"
-        if recorded.revision:
-            try:
-                self.require(recorded.revision)
-                judged = self._judged(recorded.revision, recorded.tag)
-            except SourceError as error:
-                why = error.message
-            else:
-                if judged.signature is not None:
-                    return self._good(recorded.revision, judged.tag, judged.signature)
-                is_same = recorded.revision == self.tip or judged.fault is SignatureFault.UNUSABLE_KEYS
-                why = "" if is_same else f"what was applied last isn't verified either: {judged.message}"
-        message = f"{tip.message}; nothing is applied, and drift isn't corrected{f', because {why}' if why else ''}"
-        raise UnverifiedError(
-            message, tip.hint, replace(tip.refused(Verification()), refusal=one_line(f"{message}{_hinted(tip.hint)}"))
-        )
+    def _require_there(self, sha: str) -> None:
+        self.require(sha)
 
     # The verdict -----------------------------------------------------------------------------
 
-    def _judged(self, sha: str, tag: str) -> _Judged:
+    def _judged(self, sha: str, tag: str) -> Judged:
         """Return what the Sync's mode makes of a commit and the tag that points to it (its id; empty where none does)."""
         match self._spec.mode:
             case VerifyMode.COMMIT:
@@ -210,19 +132,19 @@ class VerifiedSource(GitSource):
         return found if found.signature is not None or not tag else self._either(found, self._of_commit(sha))
 
     @staticmethod
-    def _either(tag: _Judged, commit: _Judged) -> _Judged:
+    def _either(tag: Judged, commit: Judged) -> Judged:
         if commit.signature is not None:
             return commit
         return replace(tag, message=f"{tag.message}, and {commit.message}", hint=tag.hint)
 
-    def _of_commit(self, sha: str) -> _Judged:
+    def _of_commit(self, sha: str) -> Judged:
         found = read_object(self._clone, ObjectType.COMMIT, sha)
         if found is None:
             missing = SignatureVerdict(fault=SignatureFault.UNCHECKED, detail="it isn't in the local clone")
             return self._refused(subject_of(SignedObject(ObjectType.COMMIT), sha), ObjectType.COMMIT, missing)
         return self._verdict(found, sha)
 
-    def _of_tag(self, sha: str, tag: str) -> _Judged:
+    def _of_tag(self, sha: str, tag: str) -> Judged:
         name = self.ref_name.removeprefix("refs/tags/")
         found = read_object(self._clone, ObjectType.TAG, tag) if tag else None
         if found is None:
@@ -244,18 +166,13 @@ class VerifiedSource(GitSource):
         except SourceError:
             return False
 
-    def _verdict(self, found: SignedObject, object_id: str) -> _Judged:
+    def _verdict(self, found: SignedObject, object_id: str) -> Judged:
         keys = self.keys
         if isinstance(keys, KeysError):
-            verdict = SignatureVerdict(fault=SignatureFault.UNUSABLE_KEYS, detail=keys.message)
-            return replace(self._refused(subject_of(found, object_id), found.type, verdict), hint=keys.hint)
+            return self._unusable_keys(subject_of(found, object_id), found.type, keys)
         verdict = self._verdicts.of(
             found.type, object_id, keys.digest, lambda: judge(self._clone, found, object_id, keys)
         )
         if verdict.signature is not None:
-            return _Judged(verdict.signature, object_id if found.type is ObjectType.TAG else "")
+            return Judged(verdict.signature, object_id if found.type is ObjectType.TAG else "")
         return self._refused(subject_of(found, object_id), found.type, verdict)
-
-    def _refused(self, subject: str, type_: ObjectType, verdict: SignatureVerdict) -> _Judged:
-        message, hint = refusal_of(subject, type_, verdict, self.place)
-        return _Judged(fault=verdict.fault or SignatureFault.UNCHECKED, message=message, hint=hint)
