@@ -110,7 +110,7 @@ _CONDITIONS = """\
 | `Ready` | both; with `spec.health.wait: false`, `Synced` alone |
 | `Reconciling` | something is being written, or members are in progress |
 | `Stalled` | nothing will happen until a person acts |
-| `SourceVerified` | the newest commit is [signed](git-sources.md#signed-commits-and-tags) as the Sync requires; only there if it requires signatures |
+| `SourceVerified` | the newest [commit](git-sources.md#signed-commits-and-tags) or [artifact](oci.md#signatures) is signed as the Sync requires; only there if it requires signatures |
 | `Contended` | [another controller](operating.md#when-somebody-else-writes-the-same-field) keeps overwriting fields, which are left to it for a while |
 
 What to do about each of them is in [Operating](operating.md#status-of-a-sync).

@@ -86,6 +86,8 @@ GOOD_SYNCS = {
     "an artifact by its digest": {
         "source": {"oci": {**OCI, "digest": f"sha256:{'ab' * 32}"}, "helm": {"valuesFiles": ["a"]}}
     },
+    "a signed artifact": {"source": {"oci": {**OCI, "verify": {"secretRef": {"name": "keys"}}}}},
+    "an artifact with keys in a ConfigMap": {"source": {"oci": {**OCI, "verify": {"configMapRef": {"name": "keys"}}}}},
     "a chart alone": {"source": {"chart": CHART}},
     "a chart alone, with values": {"source": {"chart": {**CHART, "interval": "1h"}, "helm": {"values": {"size": 1}}}},
     "a chart alone in its former place": {"source": {"helm": {"chart": CHART}}},
@@ -210,6 +212,10 @@ BAD_SYNCS = {
         "tag and semver exclude each other",
     ),
     "a tag that is none": ({"source": {"oci": {**OCI, "tag": "a/b"}}}, "must be a tag"),
+    "an artifact that is signed by nobody's key": (
+        {"source": {"oci": {**OCI, "verify": {}}}},
+        "exactly one of secretRef and configMapRef must say where the keys are",
+    ),
     "an absolute path": (source(path="/etc"), "must be relative to the repository's root"),
     "an empty path": (source(path=""), "must be relative to the repository's root"),
     "a path out": (source(path="../secrets"), 'must not leave the repository through ".."'),

@@ -134,12 +134,12 @@ class SourceSpec(Struct, frozen=True):
     @property
     def verify(self) -> VerifySpec | None:
         """What must be signed; None where nothing has to be, or can be."""
-        return self.git.verify if self.git else None
+        return self.git.verify if self.git else self.oci.verify if self.oci else None
 
     @property
     def verify_field(self) -> str:
         """The field that says so; empty where nothing of it can be verified."""
-        return "spec.source.git.verify" if self.git else ""
+        return "spec.source.git.verify" if self.git else "spec.source.oci.verify" if self.oci else ""
 
     @property
     def secrets(self) -> frozenset[str]:

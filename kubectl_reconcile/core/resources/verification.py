@@ -203,7 +203,7 @@ def subject_of(found: SignedObject, object_id: str) -> str:
 
 
 _NO_SIGNATURES: Final = (
-    "what it follows isn't applied: this daemon requires signatures (--require-verify), and of what comes from a registry or a chart none can be verified",
+    "what it follows isn't applied: this daemon requires signatures (--require-verify), and those of a chart can't be verified",
     "follow it in Git, with spec.source.git.verify",
 )
 

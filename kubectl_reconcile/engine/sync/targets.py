@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -30,7 +30,7 @@ from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync.credentials import access_to, chart_of, fetched, local_folder, repository_of
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.engine.sync.signed_sources import trusting
+from kubectl_reconcile.engine.sync.signed_sources import give_keys, trusting
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.variables import values_of
 from kubectl_reconcile.source.base import Source
@@ -41,6 +41,7 @@ from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.git.source import GitSource, Ref, RefKind
 from kubectl_reconcile.source.oci.registry import registry_of
 from kubectl_reconcile.source.oci.source import OciSource
+from kubectl_reconcile.source.oci.verified import VerifiedArtifact
 from kubectl_reconcile.source.remote import Credentials, Repository
 
 if TYPE_CHECKING:  # few looks at a folder last
@@ -371,15 +372,15 @@ async def ensure_parent(session: Session, target: Target) -> Target:
 async def source_of(session: Session, sync: Sync, spec: SourceSpec, *, keeps: Verification | None = None) -> Source:
     """Return the source that a Sync follows, with the credentials of its Secret, if that is for it, and the keys that it trusts.
 
-    Of one that asks for signatures, what *keeps* records stays in force while newer commits aren't verified; without that the
-    source is for who looks (``VerifiedSource``).
+    Of one that asks for signatures, what *keeps* records stays in force while newer revisions aren't verified; without that the
+    source is for who looks (``source.verifying``).
 
     Raises:
         SourceError: the Secret or the URL can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
     if spec.oci is not None:
-        return await _artifact(session, sync, spec, spec.oci)
+        return await _artifact(session, sync, spec, spec.oci, keeps=keeps)
     if spec.git is None and spec.chart is not None:
         return ChartSource(spec.chart)
     return await _followed(session, sync, spec, _git_of(sync, spec), keeps=keeps)
@@ -426,8 +427,10 @@ async def _followed(
     )
 
 
-async def _artifact(session: Session, sync: Sync, spec: SourceSpec, oci: OciSpec) -> OciSource:
-    """Return the artifact that a Sync follows.
+async def _artifact(
+    session: Session, sync: Sync, spec: SourceSpec, oci: OciSpec, *, keeps: Verification | None = None
+) -> OciSource:
+    """Return the artifact that a Sync follows, as one of which only what is signed may be applied where the Sync asks for that.
 
     Raises:
         SourceError: its repository may not be followed, or its Secret can't be used.
@@ -436,9 +439,13 @@ async def _artifact(session: Session, sync: Sync, spec: SourceSpec, oci: OciSpec
     _require_allowed(session, oci.url)
     registry = registry_of(await access_to(session, sync, oci.repository, oci.secret))
     versions = VersionRange.of(oci.semver) if oci.semver else None
-    return OciSource(
-        registry, oci.tag, oci.digest, spec.path, versions=versions, media_type=oci.media_type, render=spec.render
-    )
+    what = registry, oci.tag, oci.digest, spec.path
+    how: dict[str, Any] = {"versions": versions, "media_type": oci.media_type, "render": spec.render}
+    if oci.verify is None:
+        return OciSource(*what, **how)
+    verified = VerifiedArtifact(*what, **how, spec=oci.verify, namespace=sync.namespace, keeps=keeps)
+    await give_keys(session, sync.namespace, oci.verify, verified)
+    return verified
 
 
 def _require_allowed(session: Session, url: str) -> None:

@@ -69,6 +69,8 @@ class Registry:
         self._turn = threading.Lock()
         self.pulling = threading.Lock()
         """Held by whoever brings something here, so that it is brought once."""
+        self.verifying = threading.Lock()
+        """Held by whoever looks for signatures, so that they are looked for once."""
         self._told: OrderedDict[str, _Told] = OrderedDict()
 
     # --- tags ---------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """Whether an artifact is signed by trusted keys, whichever way its registry keeps signatures: at a tag, in its list of referrers, or in an index at another tag.
 
 A verdict is on a digest, and what is pulled then is pulled by that digest alone, so nothing can be exchanged in between. Good verdicts are remembered for those who ask in the
-same way with the same keys; a bad one is looked at again. Of very many signatures some are looked at.
+same way with the same keys. A bad one is looked at again: one time for all who ask within the same interval. Of very many signatures some are looked at.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
@@ -29,29 +30,48 @@ from kubectl_reconcile.core.resources.oci.signed import (
 )
 from kubectl_reconcile.core.resources.signatures import SignatureFault, SignatureVerdict
 from kubectl_reconcile.source.errors import SourceError, SourceFault
-from kubectl_reconcile.source.oci.kept import KEPT
+from kubectl_reconcile.source.oci.kept import KEPT, Key
 from kubectl_reconcile.source.oci.registry import Registry
+from kubectl_reconcile.source.running.ending import taking
 
 _SIZE = 1_000
 
 
-class _Good(Struct, frozen=True, weakref=True):
+class _Found(Struct, frozen=True, weakref=True):
+    """A *verdict*, as of *begun_s* (monotonic)."""
+
     verdict: SignatureVerdict
+    begun_s: float
 
 
-def verdict_on(registry: Registry, digest: str, keys: PublicKeys) -> SignatureVerdict:
-    """Return whether the manifest with that *digest* is signed by one of the *keys*. Blocks.
+def verdict_on(registry: Registry, digest: str, keys: PublicKeys, since_s: float = float("inf")) -> SignatureVerdict:
+    """Return whether the manifest with that *digest* is signed by one of the *keys*; a bad verdict as of *since_s* (monotonic) or later. Blocks.
 
     Raises:
         SourceError: the registry can't be asked, or nobody waits any more.
     """
     key = (registry.access, digest, f"signed {keys.digest}")
-    if (known := KEPT.find(key, _Good)) is not None:
-        return known.verdict
+    if (known := _known(key, since_s)) is not None:
+        return known
+    with taking(registry.verifying):
+        if (known := _known(key, since_s)) is not None:  # found by somebody else while we waited
+            return known
+        begun_s = time.monotonic()
+        verdict = _best(registry, Meant(registry.repository, digest), keys)
+        KEPT.keep(key, _Found(verdict, begun_s), _SIZE)
+        return verdict
+
+
+def _known(key: Key, since_s: float) -> SignatureVerdict | None:
+    found = KEPT.find(key, _Found)
+    return found.verdict if found is not None and (found.verdict.signature or found.begun_s >= since_s) else None
+
+
+def _best(registry: Registry, meant: Meant, keys: PublicKeys) -> SignatureVerdict:
+    """Return the first good verdict on a signature; where there is none, the one that says most."""
     bad: list[SignatureVerdict] = []
-    for verdict in _verdicts(registry, Meant(registry.repository, digest), keys):
+    for verdict in _verdicts(registry, meant, keys):
         if verdict.signature is not None:
-            KEPT.keep(key, _Good(verdict), _SIZE)
             return verdict
         bad.append(verdict)
     return worst_of(bad)

@@ -20,6 +20,7 @@ from kubectl_reconcile.core.resources.oci.reference import DIGEST, version_of
 from kubectl_reconcile.core.resources.semver import VersionRange
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.core.revisions import digest_in, tag_in
+from kubectl_reconcile.source.base import Verified
 from kubectl_reconcile.source.charts.archive import Archive
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.oci import artifact
@@ -78,8 +79,9 @@ class OciSource:
         return self
 
     @property
-    def verified(self) -> None:
+    def verified(self) -> Verified | None:
         """None: nobody asks for signatures."""
+        return None
 
     @property
     def folder(self) -> None:
@@ -149,11 +151,16 @@ class OciSource:
         Raises:
             SourceError: the registry can't be asked, or refuses; or the artifact can't be used, or has nothing at the path.
         """
-        sha, found = self.remote_sha(), self._listed
+        found = self._read(self.remote_sha())
+        self.tip = found.sha
+        return found
+
+    def _read(self, sha: str) -> Revision:
+        """Return a revision whose files are those that are read from now on."""
+        found = self._listed
         if found is None or found.sha != sha:
             found = self._listed = self.revision_at(sha)
             self._blobs = {blob_id: (sha, path) for path, blob_id in found.files.items()}
-        self.tip = sha
         return found
 
     def revision_at(self, sha: str) -> Revision:

@@ -14,6 +14,7 @@ from kubectl_reconcile.core.resources.source import (
     path_of,
 )
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.verification import VerifySpec
 
 GIT = {"url": "https://git.example.com/shop.git"}
 CHART = {"repository": "https://charts.example.com", "name": "web", "version": "1.2.3"}
@@ -70,6 +71,20 @@ def test_with_git_beside_a_chart_git_is_asked():
     assert found.secrets == {"git", "hook", "charts"}
     assert address_of(manifest(NOW)) == GIT["url"]
     assert has_git(manifest(NOW))
+
+
+VERIFY = {"verify": {"secretRef": {"name": "keys"}}}
+SIGNED = {
+    "commits": ({"git": {**GIT, **VERIFY}}, "spec.source.git.verify"),
+    "an artifact": ({"oci": {**OCI, **VERIFY}}, "spec.source.oci.verify"),
+    "commits beside a chart": ({**NOW, "git": {**GIT, **VERIFY}}, "spec.source.git.verify"),
+}
+
+
+@pytest.mark.parametrize(("source", "field"), SIGNED.values(), ids=SIGNED)
+def test_whose_signatures_count_is_said_where_it_comes_from(source, field):
+    found = SourceSpec.of(source)
+    assert (found.verify, found.verify_field) == (VerifySpec("Secret", "keys"), field)
 
 
 def test_how_often_a_chart_is_looked_at_is_none_of_its_settings():

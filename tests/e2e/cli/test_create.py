@@ -79,6 +79,11 @@ REFUSED = {
         ExitStatus.USAGE,
         "--branch and an artifact (oci://…) exclude each other",
     ),
+    "what of Git an artifact is signed by": (
+        ["--url", "oci://registry.example.com/shop", "--verify-secret", "a", "--verify-mode", "Commit"],
+        ExitStatus.USAGE,
+        "--verify-mode and an artifact (oci://…) exclude each other",
+    ),
     "an artifact with its tag in the URL": (
         ["--url", "oci://registry.example.com/shop:1"],
         ExitStatus.USAGE,

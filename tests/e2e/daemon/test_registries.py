@@ -8,6 +8,7 @@ import pytest
 
 from kubectl_reconcile.core.resources.oci.manifest import CHART_CONFIG, CHART_LAYER
 from tests.e2e.followed import Followed
+from tests.oci_signing import drawn, payload, payload_layer, pem, push_payloads
 from tests.registry_server import FLUX_LAYER, PASSWORD, USER, Layer, password_registry
 from tests.rendering_tools import packed
 
@@ -89,6 +90,84 @@ def test_an_artifact_is_followed_by_its_tag_and_goes_back_to_a_digest(
     says("follows tag 1.4 again", plugin, "resume", "shop")
     eventually(lambda: color() == "blue", "it goes on where it was")
     says("+ color: red", plugin, "diff", "shop", "--revision", old)
+    assert PASSWORD not in daemon.log
+
+
+def sign(running, name, digest, key):
+    push_payloads(running, name, digest, payload_layer(key, payload(digest, f"{running.host}/{name}")))
+
+
+def verified(sync):
+    return next((each for each in sync.status.get("conditions", ()) if each["type"] == "SourceVerified"), {})
+
+
+def test_of_an_artifact_that_has_to_be_signed_nothing_else_is_ever_applied(
+    new_daemon, plugin, cluster, registry, config_map, eventually
+):
+    def push(color):
+        return registry.push(
+            "team/shop", "1.4", Layer(packed({"web.yaml": config_map("web", color=color)}), FLUX_LAYER)
+        )
+
+    def color():
+        return (cluster.get("ConfigMap", "web") or {"data": {}})["data"].get("color")
+
+    def refused(reason):
+        return eventually(lambda: verified(sync) if verified(sync).get("reason") == reason else None, reason)["message"]
+
+    key = drawn()
+    cluster.apply(login(registry, "registry"))
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "keys"}, "data": {"cosign.pub": pem(key)}}
+    )
+    daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, options=("--require-verify",)).start()
+    unsigned = push("evil")
+    wanted = [
+        *("create", "shop", "--url", f"oci://{registry.host}/team/shop", "--tag", "1.4", "--secret", "registry"),
+        *("--interval", "1s", "--no-grant"),
+    ]
+    says(f"artifact 1.4@{unsigned[:14]} has no signature", plugin, *wanted, "--verify-configmap", "keys")
+    assert cluster.get("Sync", "shop") is None
+    assert plugin(*wanted).status == 0
+    sync = Followed(cluster, "shop")
+    assert "and the Sync has no spec.source.oci.verify" in refused("VerifyRequired")
+    assert color() is None
+
+    good = push("red")
+    sign(registry, "team/shop", good, key)
+    sync.change(source={"oci": {"verify": {"configMapRef": {"name": "keys"}}}})
+    sync.until_synced(f"1.4@{good}")
+    assert (color(), sync.status["verified"]["signer"]) == ("red", "cosign.pub")
+    assert sync.status["history"][0]["signer"] == "cosign.pub"
+    says("cosign.pub", plugin, "history", "shop")
+    says(f"artifact 1.4@{good[:14]} is signed by cosign.pub (ECDSA", plugin, "explain", "configmap/web")
+
+    evil = push("evil")
+    sign(registry, "team/shop", evil, drawn())
+    assert f"1.4@{good[:14]} stays in force" in refused("UnknownKey")
+    cluster.edit("ConfigMap", "web", {"data": {"color": "drifted"}})
+    eventually(lambda: color() == "red", "drift is put back from what was verified")
+    shown = plugin("diff", "shop")
+    assert "unverified, so no sync applies it" in shown.out + shown.err, shown
+    assert "evil" in shown.out
+    for words in (
+        ("sync", "shop", "-y"),
+        ("sync", "shop", "--revision", evil, "-y"),
+        ("rollback", "shop", "--to", evil, "-y"),
+    ):
+        assert plugin(*words).status == 4, words
+    daemon.kill()
+    cluster.edit("ConfigMap", "web", {"data": {"color": "drifted"}})
+    daemon.start()
+    eventually(lambda: color() == "red", "who begins anew verifies again what the status names, and keeps that up")
+    cluster.edit("ConfigMap", "keys", {"data": {"cosign.pub": "no key"}})
+    says(f"ConfigMap {cluster.namespace}/keys entry cosign.pub holds no public key", plugin, "doctor")
+    assert "stays in force" in refused("KeysUnusable")
+    daemon.stop()
+    cluster.edit("ConfigMap", "keys", {"data": {"cosign.pub": pem(key)}})
+    assert plugin("sync", "shop", "--revision", evil, "-y").status == 4
+    assert plugin("sync", "shop", "--revision", good, "-y").status == 0
+    assert color() == "red"
     assert PASSWORD not in daemon.log
 
 

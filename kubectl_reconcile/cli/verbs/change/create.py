@@ -82,12 +82,14 @@ Examples:
 )
 @click.option("--secret", metavar="NAME", help="Secret in the namespace with the repository's credentials.")
 @click.option(
-    "--verify-secret", metavar="NAME", help="Secret in the namespace with the keys that commits must be signed with."
+    "--verify-secret",
+    metavar="NAME",
+    help="Secret in the namespace with the keys that commits, or the artifact, must be signed with.",
 )
 @click.option("--verify-configmap", metavar="NAME", help="ConfigMap with these keys, instead of a Secret.")
 @click.option(
     "--verify-mode", type=click.Choice(["Commit", "Tag", "CommitOrTag", "CommitAndTag"]),
-    help="What must be signed.  [default: Commit]",
+    help="What of Git must be signed.  [default: Commit]",
 )  # fmt: skip
 @click.option(
     "--target-namespace", metavar="NAME", help="Namespace of objects that don't name one.  [default: the Sync's]"
@@ -172,15 +174,12 @@ def create(
     verify = _verify(verify_secret, verify_configmap, verify_mode, is_tag=bool(tag or semver))
     alike = {"interval": interval, "secretRef": _named(secret)}
     ref = {"branch": branch, "tag": tag, "semver": semver, "commit": commit}
-    only_git = {
-        "--branch": branch,
-        "--commit": commit,
-        "--verify-secret": verify_secret,
-        "--verify-configmap": verify_configmap,
-    }
+    only_git = {"--branch": branch, "--commit": commit, "--verify-mode": verify_mode}
     is_oci = url.startswith(_REGISTRY) and not chart
     if chart:
-        _check_chart(version, {**only_git, "--tag": tag, "--semver": semver, "--path": path != ".", "--render": render})
+        keys = {"--verify-secret": verify_secret, "--verify-configmap": verify_configmap}
+        not_chart = {"--tag": tag, "--semver": semver, "--path": path != ".", "--render": render}
+        _check_chart(version, {**only_git, **keys, **not_chart})
     elif version or (digest and not is_oci):
         raise click.UsageError(f"{'--version' if version else '--digest'} needs --chart")
     elif is_oci:
@@ -189,7 +188,7 @@ def create(
     if chart:
         source = {"chart": {"repository": url, "name": chart, "version": version, "digest": digest, **alike}}
     elif is_oci:
-        oci = {"url": url, "tag": tag, "semver": semver, "digest": digest, **alike}
+        oci = {"url": url, "tag": tag, "semver": semver, "digest": digest, **alike, "verify": verify}
         source = {"oci": oci, "path": path if path != "." else None, "render": render}
     else:
         source = {"git": {"url": url, **ref, **alike, "verify": verify}, "path": path, "render": render}

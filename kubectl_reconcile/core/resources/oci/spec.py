@@ -13,16 +13,17 @@ from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields
 from kubectl_reconcile.core.resources.oci.reference import DIGEST, NoReferenceError, OciRepository, tag_of
 from kubectl_reconcile.core.resources.semver import RangeError, VersionRange
+from kubectl_reconcile.core.resources.verification import VerifySpec
 
 _AT: Final = "spec.source.oci"
-_FIELDS: Final = ("url", "tag", "semver", "digest", "interval", "layerSelector", "secretRef")
+_FIELDS: Final = ("url", "tag", "semver", "digest", "interval", "layerSelector", "secretRef", "verify")
 _LATEST: Final = "latest"
 
 
 class OciSpec(Struct, frozen=True):
     """The artifact of the repository at *url* that has *digest*, else that *tag* is at, or the newest tag in the range *semver*.
 
-    Of several layers *media_type* chooses; *secret* names the Secret with credentials.
+    Of several layers *media_type* chooses; *secret* names the Secret with credentials. It must be signed as *verify* says.
     """
 
     url: str
@@ -31,6 +32,7 @@ class OciSpec(Struct, frozen=True):
     media_type: str = ""
     secret: str = ""
     semver: str = ""
+    verify: VerifySpec | None = None
 
     @property
     def repository(self) -> OciRepository:
@@ -63,7 +65,13 @@ class OciSpec(Struct, frozen=True):
         chosen = fields.get("layerSelector") or {}
         check_fields(chosen, ("mediaType",), f"{_AT}.layerSelector")
         return cls(
-            url, tag, digest, chosen.get("mediaType", ""), (fields.get("secretRef") or {}).get("name", ""), semver
+            url,
+            tag,
+            digest,
+            chosen.get("mediaType", ""),
+            (fields.get("secretRef") or {}).get("name", ""),
+            semver,
+            VerifySpec.of(fields.get("verify"), f"{_AT}.verify"),
         )
 
 

@@ -696,11 +696,16 @@ def test_an_account_has_the_name_and_groups_by_which_the_server_knows_it():
 KEPT_IN = {"a Secret": ("secretRef", "secrets"), "a ConfigMap": ("configMapRef", "configmaps")}
 
 
+SIGNED = {"commits": {"git": {"url": "https://g/x"}}, "an artifact": {"oci": {"url": "oci://g/x"}}}
+
+
+@pytest.mark.parametrize("source", SIGNED.values(), ids=SIGNED)
 @pytest.mark.parametrize(("field", "resource"), KEPT_IN.values(), ids=KEPT_IN)
-def test_keys_whose_signatures_count_are_read_by_name(field, resource):
-    git = {"url": "https://g/x", "verify": {field: {"name": "keys"}}}
+def test_keys_whose_signatures_count_are_read_by_name(field, resource, source):
+    verify = {"verify": {field: {"name": "keys"}}}
     metadata = {"name": "shop", "namespace": "shop"}
-    signed = Sync.of({"metadata": metadata, "spec": {"source": {"git": git}}})
+    source = {name: {**each, **verify} for name, each in source.items()}
+    signed = Sync.of({"metadata": metadata, "spec": {"source": source}})
     found = needs_of(RightsInputs(signed, (), {}))
     assert list(found.placed()) == [("shop", Right("", resource, "get", "keys"))]
 

@@ -4,6 +4,7 @@ import pytest
 
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.oci.spec import OciSpec
+from kubectl_reconcile.core.resources.verification import VerifySpec
 
 URL = "oci://registry.example.com/team/shop"
 DIGEST = "sha256:" + "ab" * 32
@@ -19,6 +20,10 @@ READ = {
     "a layer and a Secret": (
         {"layerSelector": {"mediaType": "application/x"}, "secretRef": {"name": "registry"}, "interval": "5m"},
         OciSpec(URL, tag="latest", media_type="application/x", secret="registry"),
+    ),
+    "keys in a Secret": ({"verify": {"secretRef": {"name": "keys"}}}, OciSpec(URL, tag="latest", verify=VerifySpec("Secret", "keys"))),
+    "keys in a ConfigMap": (
+        {"verify": {"configMapRef": {"name": "keys"}}}, OciSpec(URL, tag="latest", verify=VerifySpec("ConfigMap", "keys")),
     ),
 }  # fmt: skip
 
@@ -38,6 +43,12 @@ REFUSED = {
     "a digest of another kind": ({"digest": "md5:00"}, "digest", "isn't a digest: write sha256: and 64 hexadecimal digits"),
     "a tag that is none": ({"tag": "a/b"}, "tag", "'a/b' isn't a tag: letters, digits, -, _ and ., 128 at most"),
     "a misspelt field": ({"tga": "1"}, "tga", "isn't a field; did you mean tag?"),
+    "signatures by nobody's key": ({"verify": {}}, "verify", "secretRef and configMapRef exclude each other; give one, which holds the keys"),
+    "keys in two places": (
+        {"verify": {"secretRef": {"name": "a"}, "configMapRef": {"name": "b"}}}, "verify",
+        "secretRef and configMapRef exclude each other; give one, which holds the keys",
+    ),
+    "what of Git must be signed": ({"verify": {"mode": "Tag"}}, "verify.mode", "isn't a field; there is secretRef, configMapRef"),
     "a layer by something else": ({"layerSelector": {"mediatype": "x"}}, "layerSelector.mediatype", "isn't a field; did you mean mediaType?"),
 }  # fmt: skip
 

@@ -1,0 +1,79 @@
+"""Artifacts of registries of which only those count that are signed by trusted keys.
+
+A signature is on a digest, and what has been verified is pulled by that digest alone. It says nothing about the tag: whoever may move that can go back to an earlier
+artifact that was signed. What stays in force while the newest isn't verified is decided as for all that is verified (``source.verifying``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.resources.oci.public_keys import PublicKeys
+from kubectl_reconcile.core.resources.oci.reference import DIGEST
+from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault, SignatureVerdict
+from kubectl_reconcile.core.resources.trusted_keys import KeysError
+from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
+from kubectl_reconcile.core.revisions import digest_in, short_of
+from kubectl_reconcile.source.oci.registry import Registry
+from kubectl_reconcile.source.oci.signatures import verdict_on
+from kubectl_reconcile.source.oci.source import OciSource
+from kubectl_reconcile.source.verifying import Judged, Verifying
+
+
+class ByPublicKeys(Verifying[PublicKeys]):
+    """What is verified by public keys, in a *registry*."""
+
+    made_from = "--from-file=cosign.pub"
+    registry: Registry
+    since_s: float
+
+    def _keys_in(self, entries: Mapping[str, str]) -> PublicKeys:
+        return PublicKeys.of(entries)
+
+    def _require_there(self, sha: str) -> None:
+        self.registry.artifact_manifest(digest_in(sha))
+
+    def _judged(self, sha: str, tag: str) -> Judged:  # noqa: ARG002 - tags of registries aren't signed
+        subject, keys = f"artifact {short_of(sha)}", self.keys
+        if isinstance(keys, KeysError):
+            return self._unusable_keys(subject, ObjectType.ARTIFACT, keys)
+        if not DIGEST.fullmatch(digest := digest_in(sha)):
+            verdict = SignatureVerdict(fault=SignatureFault.UNCHECKED, detail="it is no artifact of a registry")
+        else:
+            verdict = verdict_on(self.registry, digest, keys, min(self.since_s, time.monotonic()))
+        if verdict.signature is not None:
+            return Judged(verdict.signature)
+        return self._refused(subject, ObjectType.ARTIFACT, verdict)
+
+
+class VerifiedArtifact(ByPublicKeys, OciSource):
+    """One path of an artifact, as far as it is signed; see the module. With *keeps*, what that records stays in force once it is verified again."""
+
+    def __init__(
+        self, *arguments: Any, spec: VerifySpec, namespace: str, keeps: Verification | None = None, **options: Any
+    ) -> None:
+        OciSource.__init__(self, *arguments, **options)
+        self._begin(spec, "spec.source.oci.verify", namespace, keeps)
+
+    @property
+    def verified(self) -> Self:
+        """This very source: what isn't signed doesn't count."""
+        return self
+
+    def revision(self) -> Revision:
+        """Return the newest revision that is verified; to whoever previews, the newest in any case.
+
+        Raises:
+            SourceError: as of any source.
+            UnverifiedError: none is verified.
+        """
+        tip = self.remote_sha()
+        found = self._read(self._counted(tip))
+        self.tip = tip
+        return found
+
+    def _has_what_is_of(self, earlier: Self) -> bool:
+        return earlier.registry.repository == self.registry.repository
