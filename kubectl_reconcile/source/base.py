@@ -182,6 +182,18 @@ class Chart(Protocol):
     def pin(self) -> ChartSpec:
         """Which one it is."""
 
+    @property
+    def verified(self) -> Verified | None:
+        """This chart as one that only counts if it is signed."""
+
+    def verify(self) -> None:
+        """Verify it as of now, where it has to be signed. Blocks.
+
+        Raises:
+            UnverifiedError: it isn't verified, and this is for who keeps it up; who looks is given it in any case.
+            SourceError: nobody can tell.
+        """
+
     def files(self) -> Archive:
         """Return its files, fetching it where it isn't here. Blocks.
 

@@ -106,6 +106,7 @@ class Verifying(ABC, Generic[K]):
         if isinstance(earlier, type(self)) and self._has_what_is_of(earlier):
             self._in_force = earlier._in_force  # noqa: SLF001 - its own kind
             self._passed |= {self._in_force.revision} - {""}
+            self.verification = earlier.verification
 
     def require_verified(self, sha: str) -> None:
         """Return if the revision *sha* may be applied.

@@ -136,7 +136,7 @@ async def rollback(session: Session, live: Manifest, asked: Asked) -> str:
     state = await history.resolve(session, live, sha)
     target = await history.target_at(session, live, state)
     await reconcile.preview(session, target)
-    await require_verified(target.source, sha)
+    await require_verified(target, sha)
     await suspend_resume.pin(session.client, live, state.revision, state.helm)
     return f"goes back to {state}"
 

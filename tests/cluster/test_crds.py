@@ -88,6 +88,9 @@ GOOD_SYNCS = {
     },
     "a signed artifact": {"source": {"oci": {**OCI, "verify": {"secretRef": {"name": "keys"}}}}},
     "an artifact with keys in a ConfigMap": {"source": {"oci": {**OCI, "verify": {"configMapRef": {"name": "keys"}}}}},
+    "a signed chart": {
+        "source": {"chart": {**CHART, "repository": "oci://a.b/c", "verify": {"secretRef": {"name": "keys"}}}}
+    },
     "a chart alone": {"source": {"chart": CHART}},
     "a chart alone, with values": {"source": {"chart": {**CHART, "interval": "1h"}, "helm": {"values": {"size": 1}}}},
     "a chart alone in its former place": {"source": {"helm": {"chart": CHART}}},
@@ -212,6 +215,10 @@ BAD_SYNCS = {
         "tag and semver exclude each other",
     ),
     "a tag that is none": ({"source": {"oci": {**OCI, "tag": "a/b"}}}, "must be a tag"),
+    "a signed chart of a Helm repository": (
+        source(chart={**CHART, "verify": {"secretRef": {"name": "keys"}}}),
+        "verify is for charts of registries",
+    ),
     "an artifact that is signed by nobody's key": (
         {"source": {"oci": {**OCI, "verify": {}}}},
         "exactly one of secretRef and configMapRef must say where the keys are",

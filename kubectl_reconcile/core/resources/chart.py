@@ -13,6 +13,7 @@ from msgspec import Struct
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.oci.reference import SCHEME, NoReferenceError, OciRepository, tag_of
+from kubectl_reconcile.core.resources.verification import VerifySpec
 
 _LONGEST: Final = 1024
 _REPOSITORY: Final = re.compile(r"oci://.+|https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
@@ -24,7 +25,7 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 class ChartSpec(Struct, frozen=True):
     """One version of a chart in a Helm *repository*, a URL, and the *digest* of its archive. In a registry, that is the digest of its manifest.
 
-    Without a digest nothing is rendered, but the digest can be told. *secret* names the Secret with credentials.
+    Without a digest nothing is rendered, but the digest can be told. *secret* names the Secret with credentials. One in a registry must be signed as *verify* says.
     """
 
     repository: str
@@ -32,6 +33,7 @@ class ChartSpec(Struct, frozen=True):
     version: str
     digest: str = ""
     secret: str = ""
+    verify: VerifySpec | None = None
 
     @property
     def registry(self) -> OciRepository | None:
@@ -68,10 +70,14 @@ class ChartSpec(Struct, frozen=True):
         if digest and (not isinstance(digest, str) or not _DIGEST.fullmatch(digest)):
             message = "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz"
             raise SyncSpecError(f"{above}.digest", message)
-        return cls(url, name, version, digest, (fields.get("secretRef") or {}).get("name", ""))
+        verify = VerifySpec.of(fields.get("verify"), f"{above}.verify")
+        if verify is not None and not url.startswith(SCHEME):
+            message = "is for charts of registries (oci://…): of a chart of a Helm repository over HTTP no signature can be verified, only its digest"
+            raise SyncSpecError(f"{above}.verify", message)
+        return cls(url, name, version, digest, (fields.get("secretRef") or {}).get("name", ""), verify)
 
     def told(self) -> dict[str, Any]:
-        """Return it in its wire form, without what is empty."""
+        """Return in wire form which chart it is, without what is empty; whose signatures count is no part of that."""
         found = {
             "repository": self.repository, "name": self.name, "version": self.version, "digest": self.digest,
             "secretRef": {"name": self.secret} if self.secret else None,

@@ -133,13 +133,19 @@ class SourceSpec(Struct, frozen=True):
 
     @property
     def verify(self) -> VerifySpec | None:
-        """What must be signed; None where nothing has to be, or can be."""
-        return self.git.verify if self.git else self.oci.verify if self.oci else None
+        """What must be signed of what it comes from; None where nothing has to be, or can be. A chart with Git beside it has its own."""
+        return (self.git or self.oci or self.chart or _NOBODY).verify
 
     @property
     def verify_field(self) -> str:
         """The field that says so; empty where nothing of it can be verified."""
-        return "spec.source.git.verify" if self.git else "spec.source.oci.verify" if self.oci else ""
+        place = "git" if self.git else "oci" if self.oci else "chart" if self.chart and self.chart.registry else ""
+        return f"spec.source.{place}.verify" if place else ""
+
+    @property
+    def keys(self) -> tuple[VerifySpec, ...]:
+        """All that say whose signatures count, of whatever it comes from."""
+        return tuple(each.verify for each in (self.git, self.oci, self.chart) if each and each.verify)
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -160,6 +166,8 @@ class SourceSpec(Struct, frozen=True):
         return {**chart, **self.helm.told(), **kustomize}
 
 
+BESIDE_CHART: Final = ("interval", "verify")
+"""What stands beside a chart and doesn't decide which one it is, so no revision has it: whoever goes back to another chart leaves it."""
 _NOBODY: Final = OciSpec("")
 _FIELDS: Final = ("git", "oci", "chart", "path", "render", "helm", "kustomize", "substitute")
 
@@ -206,7 +214,7 @@ def address_of(sync: Manifest) -> str:
 def chart_settings(sync: Manifest) -> dict[str, Any]:
     """Return what the manifest of a Sync says of a chart and of patches, in the form of ``SourceSpec.told``, wherever it stands."""
     source = map_at(sync, "spec", "source")
-    chart = {name: value for name, value in map_at(source, "chart").items() if name != "interval"}
+    chart = {name: value for name, value in map_at(source, "chart").items() if name not in BESIDE_CHART}
     beside = {name: found for name, found in (("chart", chart), ("kustomize", map_at(source, "kustomize"))) if found}
     return {**map_at(source, "helm"), **beside}
 
@@ -220,7 +228,8 @@ def _chart(fields: Manifest) -> ChartSpec | None:
         return ChartSpec.of(former, "spec.source.helm.chart")
     if chart is None:
         return None
-    check_fields(chart, ("repository", "name", "version", "digest", "secretRef", "interval"), "spec.source.chart")
+    known = ("repository", "name", "version", "digest", "secretRef", *BESIDE_CHART)
+    check_fields(chart, known, "spec.source.chart")
     return ChartSpec.of(chart, "spec.source.chart")
 
 

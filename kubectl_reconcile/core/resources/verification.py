@@ -203,8 +203,8 @@ def subject_of(found: SignedObject, object_id: str) -> str:
 
 
 _NO_SIGNATURES: Final = (
-    "what it follows isn't applied: this daemon requires signatures (--require-verify), and those of a chart can't be verified",
-    "follow it in Git, with spec.source.git.verify",
+    "what it follows isn't applied: this daemon requires signatures (--require-verify), and a chart of a Helm repository over HTTP has none that can be verified",
+    "take the chart from a registry (oci://…), with spec.source.chart.verify",
 )
 
 

@@ -65,8 +65,8 @@ async def look(session: Session, manifest: Manifest) -> SourcePreview:
     target.reader.chart = await credentials.chart_of(session, sync)
     found = await passes.read(session, target)
     sha = found.revision.sha
-    await require_verified(source, sha)
-    signed = verification.condition().message if (verification := verification_of(source)) else ""
+    await require_verified(target, sha)
+    signed = verification.condition().message if (verification := verification_of(target)) else ""
     files, is_rendered = len(found.revision.files), found.revision.overlay is not None
     return SourcePreview(sha, files, len(found.manifests), found.problems, signed, is_rendered)
 

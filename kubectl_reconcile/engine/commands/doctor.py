@@ -411,7 +411,7 @@ async def _source(session: Session, live: Manifest) -> Finding:
         at = [await asyncio.to_thread(_place, source.followed)] if source.followed else []
         if chart is not None:
             await in_thread(chart.files)
-        check_keys(source)
+        check_keys(source, chart)
     except SyncSpecError as error:
         return Finding(Grade.FAIL, subject, str(error), "kubectl edit sync corrects it")
     except SourceError as error:

@@ -143,7 +143,7 @@ async def _told(session: Session, live: Manifest, query: IgnoreRule | None, file
     try:
         target = await targets.sync_target(session, *_name_of(parent))
         found = await _asked(session, seen, target)
-        return replace(found, verification=verification_of(target.source))
+        return replace(found, verification=verification_of(target))
     except SourceError as error:
         return replace(seen.by_owners(seen.unread), trouble=str(error))
 

@@ -21,7 +21,7 @@ from kubectl_reconcile.core.annotations import PINNED_FROM, RESUME_REQUESTED_AT,
 from kubectl_reconcile.core.objects import Manifest, annotations_of, labels_of, map_at
 from kubectl_reconcile.core.resources.applyset import PART_OF
 from kubectl_reconcile.core.resources.chart import revision_of
-from kubectl_reconcile.core.resources.source import chart_settings, has_git, has_oci
+from kubectl_reconcile.core.resources.source import BESIDE_CHART, chart_settings, has_git, has_oci
 from kubectl_reconcile.core.revisions import digest_in, short_of, tag_in
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 
@@ -120,13 +120,15 @@ def _place(live: Manifest) -> str:
 def settings_as_written(live: Manifest, settings: Manifest) -> dict[str, Manifest | None]:
     """Return the fields of ``spec.source`` that make these *settings* of a chart and of patches, None for one that isn't needed.
 
-    A live Sync that has its chart where earlier versions had it keeps it there.
+    A live Sync that has its chart where earlier versions had it keeps it there; and what stands beside its chart stays, above all whose signatures count.
     """
     kustomize = {"kustomize": settings.get("kustomize")}
     helm = {name: value for name, value in settings.items() if name != "kustomize"}
     if map_at(live, "spec", "source", "helm").get("chart"):
         return {"helm": helm, **kustomize}
-    return {"chart": helm.pop("chart", None), "helm": helm, **kustomize}
+    chart, there = helm.pop("chart", None), map_at(live, "spec", "source", "chart")
+    beside = {name: there[name] for name in BESIDE_CHART if name in there}
+    return {"chart": {**chart, **beside} if chart else None, "helm": helm, **kustomize}
 
 
 def _patch_of_settings(live: Manifest, settings: Manifest) -> dict[str, Any]:
@@ -135,8 +137,7 @@ def _patch_of_settings(live: Manifest, settings: Manifest) -> dict[str, Any]:
     for field, wanted in settings_as_written(live, settings).items():
         there = map_at(live, "spec", "source", field)
         if there or wanted:
-            kept = {"interval": there["interval"]} if wanted and field == "chart" and "interval" in there else {}
-            patch[field] = replacing(there, {**wanted, **kept}) if wanted else None
+            patch[field] = replacing(there, wanted) if wanted else None
     return patch
 
 

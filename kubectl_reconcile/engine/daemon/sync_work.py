@@ -159,7 +159,8 @@ class SyncWork(Struct, frozen=True):
                 followed.target = await self._opened(ref, followed, sync, sync.source)
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
-            followed.target.reader.chart = await chart_of(self.context.session_of(sync), sync)
+            reader = followed.target.reader
+            reader.chart = await chart_of(self.context.session_of(sync), sync, keeps=True, earlier=reader.chart)
             values = await self._values(ref, sync, followed.target.values)
             followed.target = replace(followed.target, values=values)  # a pass beside this may have written to the Sync
             await lookups.read_again(self.context.session_of(sync), followed.target.reader)
@@ -206,7 +207,7 @@ class SyncWork(Struct, frozen=True):
 
         try:
             newest, kept = await lookups.answered(self.context.session_of(sync), readers, read)
-            found = verification_of(target.source)
+            found = verification_of(target)
             is_news = news.asks_for_else(newest, followed) or found != followed.verification
             if news.tells_of_move(target, before):
                 self.moved(ref, target)

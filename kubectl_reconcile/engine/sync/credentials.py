@@ -23,13 +23,15 @@ from kubectl_reconcile.core.resources.oci.reference import OciRepository
 from kubectl_reconcile.core.resources.source import GitSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.session import Session
+from kubectl_reconcile.engine.sync.signed_sources import give_keys
 from kubectl_reconcile.source.base import Chart
 from kubectl_reconcile.source.charts import repository as chart_repository
 from kubectl_reconcile.source.charts.repository import ChartAccess
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.oci.access import OciAccess
 from kubectl_reconcile.source.oci.chart import RegistryChart
-from kubectl_reconcile.source.oci.registry import registry_of
+from kubectl_reconcile.source.oci.registry import Registry, registry_of
+from kubectl_reconcile.source.oci.verified import VerifiedPin
 from kubectl_reconcile.source.policy import SourcePolicy
 from kubectl_reconcile.source.remote import Credentials, Repository
 
@@ -65,8 +67,10 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
     return repository
 
 
-async def chart_of(session: Session, sync: Sync) -> Chart | None:
+async def chart_of(session: Session, sync: Sync, *, keeps: bool = False, earlier: Chart | None = None) -> Chart | None:
     """Return where the chart of a Sync comes from, with what its Secret holds if that is for it; None where it is in Git.
+
+    One that has to be signed is for who looks, or for who *keeps* it up, and goes on from what was verified *earlier*.
 
     Raises:
         SourceError: the URL or the Secret can't be used, or the Secret isn't for that URL.
@@ -76,13 +80,26 @@ async def chart_of(session: Session, sync: Sync) -> Chart | None:
     if pin is None:
         return None
     if (repository := pin.registry) is not None:
-        return RegistryChart(pin, registry_of(await access_to(session, sync, repository, pin.secret)))
+        registry = registry_of(await access_to(session, sync, repository, pin.secret))
+        return RegistryChart(pin, registry, await _verified_pin(session, sync, pin, registry, earlier, keeps=keeps))
     credentials = Credentials()
     if pin.secret:
         secret = await secret_of(session, sync.namespace, pin.secret)
         _require_meant(secret, pin.repository)
         credentials = _credentials(secret)
     return fetched(pin, session.cache_dir, session.sources, credentials)
+
+
+async def _verified_pin(
+    session: Session, sync: Sync, pin: ChartSpec, registry: Registry, earlier: Chart | None, *, keeps: bool
+) -> VerifiedPin | None:
+    """Return the chart as one that has to be signed, with the keys that the Sync trusts for that; None where it hasn't."""
+    if pin.verify is None:
+        return None
+    found = VerifiedPin(registry, f"chart {pin.name}", pin.revision, pin.verify, sync.namespace, keeps=keeps)
+    found.go_on_from(earlier.verified if earlier is not None else None)
+    await give_keys(session, sync.namespace, pin.verify, found)
+    return found
 
 
 def fetched(pin: ChartSpec, cache_dir: Path, sources: SourcePolicy, credentials: Credentials) -> Chart:

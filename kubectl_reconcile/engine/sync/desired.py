@@ -235,6 +235,8 @@ class ManifestReader(Struct):
             SourceError: the source can't be read; the message says why.
         """
         revision = source.revision()
+        if revision.is_chart and self.chart is not None:
+            self.chart.verify()
         over = _over_of(sync, revision)
         if revision.overlay is not None:
             release = self._release_now(sync or _NOBODY, held) if revision.is_chart else None

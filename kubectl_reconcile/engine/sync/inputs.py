@@ -62,7 +62,7 @@ async def inputs_of(
         problems=(
             *desired.problems,
             *target.sync.former_fields,
-            *warnings_of(target.source),
+            *warnings_of(target),
             *_lost_modules(session, asked, kinds, modules),
             *gather.beyond(target.parent, failures),
         ),

@@ -154,7 +154,7 @@ async def judge(session: Session, target: Target, made: Plan, writer: Writer) ->
         UnverifiedError: the revision isn't signed as the Sync asks.
         ApiError: the server doesn't answer.
     """
-    await require_verified(target.source, made.revision)
+    await require_verified(target, made.revision)
     if made.confirmed:
         return made
     along = gather.lister(session)
@@ -182,7 +182,7 @@ def reported(target: Target, made: Plan, results: Sequence[Result], *, stopped: 
     """Return how a pass went."""
     report = report_of(made, results, stopped=stopped)
     report = report if made.partial else replace(report, digest=made.digest)
-    report = replace(report, verification=verification_of(target.source), helm=target.settings)
+    report = replace(report, verification=verification_of(target), helm=target.settings)
     if made.commit is not None and made.commit.sha == report.revision:
         report = replace(report, author=made.commit.author, subject=made.commit.subject, tag=made.commit.tag)
     return report

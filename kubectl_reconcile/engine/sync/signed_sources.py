@@ -1,6 +1,13 @@
-"""Sources of Syncs that ask for signatures, with the keys that these trust, from a Secret or ConfigMap of the Sync's namespace."""
+"""Sources and charts of Syncs that ask for signatures, with the keys that these trust, from Secrets or ConfigMaps of the Sync's namespace.
+
+Where both a source and the chart beside it have to be signed, both count: what is told is who signed the source, and what is wrong with either.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.errors import Forbidden, NotFound
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity, decoded_text
@@ -9,7 +16,8 @@ from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.trusted_keys import KeysError
 from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.source.base import Source, Verified
+from kubectl_reconcile.engine.sync.target import Target
+from kubectl_reconcile.source.base import Chart, Source, Verified
 from kubectl_reconcile.source.git.signed.verified import VerifiedSource
 from kubectl_reconcile.source.git.source import GitSource
 from kubectl_reconcile.source.running.threads import in_thread
@@ -46,39 +54,51 @@ async def read_keys(session: Session, sync: Sync, source: Source) -> None:
         await give_keys(session, sync.namespace, sync.source.verify, source.verified)
 
 
-async def require_verified(source: Source, sha: str) -> None:
-    """Return if the revision *sha* of what a Sync follows may be applied.
+async def require_verified(target: Target, sha: str) -> None:
+    """Return if the revision *sha* of what a target follows may be applied, and the chart beside it.
 
     Raises:
-        UnverifiedError: it isn't signed as the Sync asks.
+        UnverifiedError: one isn't signed as the Sync asks.
         SourceError: nobody can tell.
     """
-    if source.verified is not None:
-        await in_thread(source.verified.require_verified, sha)
+    for each in _verified(target.source, target.reader.chart):
+        await in_thread(each.require_verified, sha)
 
 
-def verification_of(source: Source) -> Verification | None:
-    """Return what was found of the signatures of a source when it was read last; None where nobody asks for any."""
-    return source.verified.verification if source.verified else None
+def verification_of(target: Target) -> Verification | None:
+    """Return what was found of the signatures of a target when it was read last; None where nobody asks for any."""
+    found = [each.verification for each in _verified(target.source, target.reader.chart)]
+    refused = next((each for each in found if each.is_refused), None)
+    return replace(found[0], fault=refused.fault, refusal=refused.refusal) if refused else found[0] if found else None
 
 
-def check_keys(source: Source) -> None:
-    """Return if signatures of a source can be checked here, or nobody asks for any.
+def check_keys(source: Source, chart: Chart | None) -> None:
+    """Return if signatures of a source, and of the chart beside it, can be checked here, or nobody asks for any.
 
     Raises:
         SourceError: the keys can't be used, or a program is missing that checks signatures by them.
     """
+    for each in _verified(source, chart):
+        each.check_keys()
+
+
+def warnings_of(target: Target) -> tuple[Problem, ...]:
+    """Return the warnings that a sync would not apply what a preview of *target* shows, where it isn't signed as the Sync asks."""
+    return tuple(
+        Problem(
+            each.field, 0, f"unverified, so no sync applies it: {each.verification.refusal}", severity=Severity.WARNING
+        )
+        for each in _verified(target.source, target.reader.chart)
+        if each.is_preview and each.verification.is_refused
+    )
+
+
+def _verified(source: Source, chart: Chart | None) -> Iterator[Verified]:
+    """Yield what counts only if it is signed."""
     if source.verified is not None:
-        source.verified.check_keys()
-
-
-def warnings_of(source: Source) -> tuple[Problem, ...]:
-    """Return the warning that a sync would not apply what a preview of *source* shows, where it isn't signed as the Sync asks."""
-    verified = source.verified
-    if verified is None or not verified.is_preview or not verified.verification.refusal:
-        return ()
-    message = f"unverified, so no sync applies it: {verified.verification.refusal}"
-    return (Problem(verified.field, 0, message, severity=Severity.WARNING),)
+        yield source.verified
+    if chart is not None and chart.verified is not None:
+        yield chart.verified
 
 
 async def give_keys(session: Session, namespace: str, spec: VerifySpec, verified: Verified) -> None:

@@ -41,7 +41,7 @@ class ChartSource(Struct, frozen=True):
 
     @property
     def verified(self) -> None:
-        """None: it is known by its digest."""
+        """None: it is known by its digest. The chart itself may have to be signed (``base.Chart``)."""
 
     @property
     def folder(self) -> None:

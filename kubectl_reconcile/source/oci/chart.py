@@ -13,13 +13,25 @@ from kubectl_reconcile.source.charts.archive import Archive
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.oci import artifact
 from kubectl_reconcile.source.oci.registry import Registry
+from kubectl_reconcile.source.oci.verified import VerifiedPin
 
 
 class RegistryChart(Struct, frozen=True):
-    """The version of a chart that *pin* says, in its *registry*. From any thread."""
+    """The version of a chart that *pin* says, in its *registry*; if it has to be signed, as it *is verified*. From any thread."""
 
     pin: ChartSpec
     registry: Registry
+    verified: VerifiedPin | None = None
+
+    def verify(self) -> None:
+        """Verify it as of now, where it has to be signed. Blocks.
+
+        Raises:
+            UnverifiedError: it isn't verified, and this is for who keeps it up.
+            SourceError: nobody can tell.
+        """
+        if self.verified is not None and self.pin.digest:
+            self.verified.verify()
 
     def files(self) -> Archive:
         """Return the chart's files, pulling it where it isn't here. Blocks.

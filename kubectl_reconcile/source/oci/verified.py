@@ -1,4 +1,4 @@
-"""Artifacts of registries of which only those count that are signed by trusted keys.
+"""Artifacts of registries, and charts there, of which only those count that are signed by trusted keys.
 
 A signature is on a digest, and what has been verified is pulled by that digest alone. It says nothing about the tag: whoever may move that can go back to an earlier
 artifact that was signed. What stays in force while the newest isn't verified is decided as for all that is verified (``source.verifying``).
@@ -27,6 +27,8 @@ class ByPublicKeys(Verifying[PublicKeys]):
     """What is verified by public keys, in a *registry*."""
 
     made_from = "--from-file=cosign.pub"
+    called = "artifact"
+    """What it is in sentences."""
     registry: Registry
     since_s: float
 
@@ -37,7 +39,7 @@ class ByPublicKeys(Verifying[PublicKeys]):
         self.registry.artifact_manifest(digest_in(sha))
 
     def _judged(self, sha: str, tag: str) -> Judged:  # noqa: ARG002 - tags of registries aren't signed
-        subject, keys = f"artifact {short_of(sha)}", self.keys
+        subject, keys = f"{self.called} {short_of(sha)}", self.keys
         if isinstance(keys, KeysError):
             return self._unusable_keys(subject, ObjectType.ARTIFACT, keys)
         if not DIGEST.fullmatch(digest := digest_in(sha)):
@@ -77,3 +79,39 @@ class VerifiedArtifact(ByPublicKeys, OciSource):
 
     def _has_what_is_of(self, earlier: Self) -> bool:
         return earlier.registry.repository == self.registry.repository
+
+
+class VerifiedPin(ByPublicKeys):
+    """A chart as its Sync pins it: *called* so, the *revision* of a *registry*.
+
+    For whoever *keeps* it up it counts once it is verified, and stays in force then. There is no earlier one to keep up: that is another pin.
+    """
+
+    _nothing_before = ""
+
+    def __init__(
+        self, registry: Registry, called: str, revision: str, spec: VerifySpec, namespace: str, *, keeps: bool
+    ) -> None:
+        self.registry, self.called, self.pinned, self.since_s = registry, called, revision, float("inf")
+        self._begin(spec, "spec.source.chart.verify", namespace, Verification() if keeps else None)
+
+    def verify(self) -> None:
+        """Verify it as of now.
+
+        Raises:
+            UnverifiedError: it isn't verified, and this is for who keeps it up.
+            SourceError: nobody can tell.
+        """
+        self._counted(self.pinned)
+
+    def require_verified(self, sha: str) -> None:  # noqa: ARG002 - it may be of the files beside the chart
+        """Return if the chart may be applied, whatever the revision beside it.
+
+        Raises:
+            UnverifiedError: it isn't verified.
+            SourceError: nobody can tell.
+        """
+        super().require_verified(self.pinned)
+
+    def _has_what_is_of(self, earlier: Self) -> bool:
+        return (earlier.registry.repository, earlier.pinned) == (self.registry.repository, self.pinned)

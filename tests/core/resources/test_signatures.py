@@ -334,8 +334,8 @@ def test_the_condition_names_signer_and_key_or_why_not():
     packed = not_asked("").condition()
     assert (packed.status, packed.reason) == ("False", "VerifyRequired")
     assert packed.message == (
-        "what it follows isn't applied: this daemon requires signatures (--require-verify), and those of a chart can't be verified "
-        "(hint: follow it in Git, with spec.source.git.verify)"
+        "what it follows isn't applied: this daemon requires signatures (--require-verify), and a chart of a Helm repository over HTTP has none that can be verified "
+        "(hint: take the chart from a registry (oci://…), with spec.source.chart.verify)"
     )
 
 

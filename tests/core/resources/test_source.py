@@ -73,11 +73,13 @@ def test_with_git_beside_a_chart_git_is_asked():
     assert has_git(manifest(NOW))
 
 
+PUSHED = {**CHART, "repository": "oci://registry.example.com/charts"}
 VERIFY = {"verify": {"secretRef": {"name": "keys"}}}
 SIGNED = {
     "commits": ({"git": {**GIT, **VERIFY}}, "spec.source.git.verify"),
     "an artifact": ({"oci": {**OCI, **VERIFY}}, "spec.source.oci.verify"),
     "commits beside a chart": ({**NOW, "git": {**GIT, **VERIFY}}, "spec.source.git.verify"),
+    "a chart": ({"chart": {**PUSHED, **VERIFY}}, "spec.source.chart.verify"),
 }
 
 
@@ -85,6 +87,26 @@ SIGNED = {
 def test_whose_signatures_count_is_said_where_it_comes_from(source, field):
     found = SourceSpec.of(source)
     assert (found.verify, found.verify_field) == (VerifySpec("Secret", "keys"), field)
+    assert found.keys == (found.verify,)
+
+
+def test_a_chart_beside_git_says_itself_whose_signatures_count():
+    found = SourceSpec.of({**NOW, "chart": {**PUSHED, **VERIFY}})
+    assert (found.verify, found.verify_field) == (None, "spec.source.git.verify")
+    assert found.chart.verify == VerifySpec("Secret", "keys")
+    assert found.keys == (VerifySpec("Secret", "keys"),)
+    both = SourceSpec.of({**NOW, "git": {**GIT, **VERIFY}, "chart": {**PUSHED, **VERIFY}})
+    assert len(both.keys) == 2
+
+
+def test_of_a_chart_of_a_helm_repository_nothing_can_be_verified():
+    assert SourceSpec.of({"chart": CHART}).verify_field == ""
+
+
+def test_whose_signatures_count_is_none_of_the_settings_of_a_chart():
+    """Else whoever goes back to a state from before would go back to no signatures."""
+    signed = {"chart": {**PUSHED, **VERIFY}}
+    assert SourceSpec.of(signed).told() == chart_settings(manifest(signed)) == {"chart": PUSHED}
 
 
 def test_how_often_a_chart_is_looked_at_is_none_of_its_settings():
@@ -193,6 +215,13 @@ REFUSED = {
     ),
     "a field that nobody knows": (
         {"git": GIT, "bucket": {}}, "spec.source.bucket", "isn't a field; there is git, oci, chart, path, render, helm, kustomize, substitute",
+    ),
+    "signatures of a chart of a Helm repository": (
+        {"chart": {**CHART, "verify": {"secretRef": {"name": "keys"}}}}, "spec.source.chart.verify",
+        "is for charts of registries (oci://…): of a chart of a Helm repository over HTTP no signature can be verified, only its digest",
+    ),
+    "a chart that is signed by nobody's key": (
+        {"chart": {**CHART, "verify": {}}}, "spec.source.chart.verify", "secretRef and configMapRef exclude each other; give one",
     ),
     "a chart in one word": ({"git": GIT, "chart": "web"}, "spec", "has a field of another type than its CRD asks for"),
 }  # fmt: skip

@@ -94,6 +94,10 @@ REFUSED = {
     "a branch of a chart": (
         ["--chart", "web", "--version", "1.2.3", "--branch", "a"], ExitStatus.USAGE, "--branch and --chart exclude each other",
     ),
+    "signatures of a chart of a Helm repository": (
+        ["--url", "https://charts.example.com", "--chart", "web", "--version", "1.2.3", "--verify-secret", "a"],
+        ExitStatus.USAGE, "spec.source.chart.verify: is for charts of registries (oci://…)",
+    ),
     "a range of versions": (
         ["--chart", "web", "--version", "^1.2"], ExitStatus.USAGE, "spec.source.chart.version: '^1.2' isn't an exact version",
     ),

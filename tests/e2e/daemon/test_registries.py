@@ -150,13 +150,10 @@ def test_of_an_artifact_that_has_to_be_signed_nothing_else_is_ever_applied(
     shown = plugin("diff", "shop")
     assert "unverified, so no sync applies it" in shown.out + shown.err, shown
     assert "evil" in shown.out
-    for words in (
-        ("sync", "shop", "-y"),
-        ("sync", "shop", "--revision", evil, "-y"),
-        ("rollback", "shop", "--to", evil, "-y"),
-    ):
+    for words in (("sync", "shop", "-y"), ("rollback", "shop", "--to", evil, "-y")):
         assert plugin(*words).status == 4, words
     daemon.kill()
+    assert plugin("sync", "shop", "--revision", evil, "-y").status == 4
     cluster.edit("ConfigMap", "web", {"data": {"color": "drifted"}})
     daemon.start()
     eventually(lambda: color() == "red", "who begins anew verifies again what the status names, and keeps that up")
@@ -171,17 +168,16 @@ def test_of_an_artifact_that_has_to_be_signed_nothing_else_is_ever_applied(
     assert PASSWORD not in daemon.log
 
 
+def push_chart(running, version, color):
+    template = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {{color: {color}, size: '{{{{ .Values.size }}}}'}}\n"
+    files = {"web/Chart.yaml": f"apiVersion: v2\nname: web\nversion: {version}\n", "web/templates/a.yaml": template}
+    return running.push("charts/web", version, Layer(packed(files), CHART_LAYER), config=Layer(b"{}", CHART_CONFIG))
+
+
 @pytest.mark.usefixtures("renders")
 def test_a_chart_of_a_registry_is_followed(daemon, plugin, cluster, registry, eventually):
-    def push(version, color):
-        template = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {{color: {color}, size: '{{{{ .Values.size }}}}'}}\n"
-        files = {"web/Chart.yaml": f"apiVersion: v2\nname: web\nversion: {version}\n", "web/templates/a.yaml": template}
-        return registry.push(
-            "charts/web", version, Layer(packed(files), CHART_LAYER), config=Layer(b"{}", CHART_CONFIG)
-        )
-
     cluster.apply(login(registry, "registry"))
-    old, new = push("1.2.3", "red"), push("1.3.0", "blue")
+    old, new = push_chart(registry, "1.2.3", "red"), push_chart(registry, "1.3.0", "blue")
     url = f"oci://{registry.host}/charts"
     wanted = [
         "create",
@@ -213,4 +209,39 @@ def test_a_chart_of_a_registry_is_followed(daemon, plugin, cluster, registry, ev
         lambda: f"Secret {cluster.namespace}/registry has no login for {url}/web" in sync.condition()["message"],
         "it is told",
     )
+    assert PASSWORD not in daemon.log
+
+
+@pytest.mark.usefixtures("renders")
+def test_a_chart_that_has_to_be_signed_is_applied_once_it_is(new_daemon, plugin, cluster, registry, eventually):
+    key = drawn("rsa")
+    cluster.apply(login(registry, "registry"))
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"ci.pub": pem(key)}}
+    )
+    daemon = new_daemon(cluster.kubectl.kubeconfig, cluster.namespace, options=("--require-verify",)).start()
+    old, new = push_chart(registry, "1.2.3", "red"), push_chart(registry, "1.3.0", "blue")
+    wanted = [
+        *("create", "web", "--url", f"oci://{registry.host}/charts", "--chart", "web", "--version", "1.2.3"),
+        *("--digest", old, "--secret", "registry", "--verify-secret", "keys", "--interval", "1s", "--no-grant"),
+    ]
+    says(f"chart web 1.2.3@{old[:14]} has no signature", plugin, *wanted)
+    sign(registry, "charts/web", old, key)
+    assert plugin(*wanted).status == 0
+    sync = Followed(cluster, "web")
+    sync.until_synced(f"1.2.3@{old}")
+    assert (sync.status["verified"]["signer"], sync.status["history"][0]["signer"]) == ("ci.pub", "ci.pub")
+
+    sync.change(source={"chart": {"version": "1.3.0", "digest": new}})
+    said = eventually(lambda: verified(sync) if verified(sync).get("status") == "False" else None, "it is refused")
+    assert f"chart web 1.3.0@{new[:14]} has no signature; nothing is applied" in said["message"]
+    assert cluster.get("ConfigMap", "web")["data"]["color"] == "red"
+    shown = plugin("diff", "web")
+    assert "unverified, so no sync applies it" in shown.out + shown.err, shown
+    assert plugin("sync", "web", "-y").status == 4
+    sign(registry, "charts/web", new, key)
+    sync.until_synced(f"1.3.0@{new}")
+    says(f"is pinned to 1.2.3@{old[:14]}", plugin, "rollback", "web", "--yes")
+    assert sync.live["spec"]["source"]["chart"]["verify"] == {"secretRef": {"name": "keys"}}
+    assert cluster.get("ConfigMap", "web")["data"]["color"] == "red"
     assert PASSWORD not in daemon.log

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from kubectl_reconcile.core.resources.chart import ChartSpec
+from kubectl_reconcile.core.resources.oci.manifest import CHART_CONFIG, CHART_LAYER
 from kubectl_reconcile.core.resources.signatures import SignatureFault
 from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.oci.access import OciAccess
+from kubectl_reconcile.source.oci.chart import RegistryChart
 from kubectl_reconcile.source.oci.registry import Registry, registry_of
-from kubectl_reconcile.source.oci.verified import VerifiedArtifact
+from kubectl_reconcile.source.oci.verified import VerifiedArtifact, VerifiedPin
 from kubectl_reconcile.source.verifying import UnverifiedError
 from tests.e2e.source.pulling import LIMITS, flux
 from tests.oci_signing import bundle, drawn, payload, payload_layer, pem, push_bundle, push_payloads
+from tests.registry_server import Layer
+from tests.rendering_tools import packed
 
 KEY, STRANGER = drawn(), drawn("ed25519")
 OURS, OTHERS = {"cosign.pub": pem(KEY)}, {"other.pub": pem(STRANGER)}
@@ -186,3 +191,65 @@ def test_what_is_not_signed_is_looked_at_once_for_all_who_ask_within_their_inter
     many[0].since_s = float("inf")
     many[0].revision()
     assert len([tag for tag in asked if tag.endswith(".sig")]) == 2
+
+
+# -- charts ------------------------------------------------------------------------------------------------------------
+
+
+def push_chart(running, version="1.2.3"):
+    files = {"web/Chart.yaml": f"apiVersion: v2\nname: web\nversion: {version}\n"}
+    return running.push("charts/web", version, Layer(packed(files), CHART_LAYER), config=Layer(b"{}", CHART_CONFIG))
+
+
+def chart(running, digest, version="1.2.3", keys=OURS, *, keeps=True):
+    registry = registry_of(OciAccess(running.repository("charts/web"), LIMITS))
+    pin = ChartSpec(f"oci://{running.host}/charts", "web", version, digest, verify=VerifySpec("Secret", "keys"))
+    verified = VerifiedPin(registry, "chart web", pin.revision, pin.verify, "shop", keeps=keeps)
+    verified.trust(keys)
+    return RegistryChart(pin, registry, verified)
+
+
+def test_a_chart_counts_once_its_manifest_is_signed(running):
+    digest = push_chart(running, "1.0.0")
+    mine, shown = chart(running, digest, "1.0.0"), chart(running, digest, "1.0.0", keeps=False)
+    with pytest.raises(UnverifiedError, match="nothing is applied, and drift isn't corrected") as caught:
+        mine.verify()
+    said = caught.value.verification.refusal
+    assert said.startswith(
+        f"chart web 1.0.0@{digest[:14]} has no signature; nothing is applied, and drift isn't corrected (hint"
+    )
+    shown.verify()
+    assert (shown.files().files.keys(), shown.verified.verification.fault) == (
+        {"Chart.yaml"},
+        SignatureFault.NO_SIGNATURE,
+    )
+    with pytest.raises(UnverifiedError):
+        shown.verified.require_verified("of the files beside it")
+    sign(running, "charts/web", digest)
+    for each in (mine, shown):
+        each.verify()
+        each.verified.require_verified("of the files beside it")
+        assert each.verified.verification.signer == "cosign.pub"
+        assert each.verified.verification.revision == each.pin.revision
+
+
+def test_a_chart_that_was_verified_stays_in_force_by_other_keys_and_another_does_not(registry):
+    old, new = push_chart(registry, "1.1.0"), push_chart(registry, "1.2.0")
+    sign(registry, "charts/web", old)
+    before, after = chart(registry, old, "1.1.0"), chart(registry, old, "1.1.0", OTHERS)
+    before.verify()
+    after.verified.go_on_from(before.verified)
+    after.verify()
+    assert after.verified.verification.fault is SignatureFault.UNKNOWN_KEY
+    assert f"1.1.0@{old[:14]} stays in force" in after.verified.verification.refusal
+    after.verified.require_verified("")
+    another = chart(registry, new, "1.2.0")
+    another.verified.go_on_from(before.verified)
+    with pytest.raises(UnverifiedError):
+        another.verify()
+
+
+def test_of_a_chart_without_a_digest_nothing_is_asked(registry):
+    pinned = chart(registry, "")
+    pinned.verify()
+    assert pinned.verified.verification == Verification()

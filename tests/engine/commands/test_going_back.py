@@ -18,6 +18,7 @@ from kubectl_reconcile.engine.commands.suspend_resume import (
     ref_of,
     ref_text,
     replacing,
+    settings_as_written,
 )
 
 leaves = st.one_of(st.booleans(), st.integers(), st.text(max_size=3), st.lists(st.integers(), max_size=2))
@@ -80,6 +81,7 @@ ALONE = {
     "where it belongs": {"chart": {**NEW, "digest": DIGEST, "interval": "5m"}, "helm": {"values": {"size": 1}}},
     "where earlier versions had it": {"helm": {"chart": {**NEW, "digest": DIGEST}, "values": {"size": 1}}},
     "with nothing beside it": {"chart": {**NEW, "digest": DIGEST}},
+    "signed": {"chart": {**NEW, "digest": DIGEST, "verify": {"secretRef": {"name": "keys"}}}},
 }
 EARLIER = {"chart": {**OLD, "digest": DIGEST}, "values": {"size": 2}}
 REVISION = f"1.2.3@{DIGEST}"
@@ -98,9 +100,15 @@ def test_a_chart_without_git_goes_back_to_a_version_and_forward_again(source):
     assert is_pinned(pinned)
     assert not is_pinned(live)
     assert (ref_text(ref_of(pinned)), ref_text(followed_before(pinned))) == ("chart web 1.2.3", "chart web 1.3.0")
+    assert pinned["spec"]["source"].get("chart", {}).get("verify") == source.get("chart", {}).get("verify")
     resumed = patched(pinned, _resumed(pinned))
     assert resumed["spec"]["source"] == source
     assert not is_pinned(resumed)
+
+
+def test_a_chart_that_has_to_be_signed_still_has_to_be_where_it_is_looked_at_as_it_was():
+    written = settings_as_written(alone(ALONE["signed"]), EARLIER)
+    assert written["chart"] == {**EARLIER["chart"], "verify": {"secretRef": {"name": "keys"}}}
 
 
 def test_a_chart_that_is_pinned_twice_goes_forward_to_what_it_was_at_first():

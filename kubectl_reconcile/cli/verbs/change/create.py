@@ -84,7 +84,7 @@ Examples:
 @click.option(
     "--verify-secret",
     metavar="NAME",
-    help="Secret in the namespace with the keys that commits, or the artifact, must be signed with.",
+    help="Secret in the namespace with the keys that commits, or the artifact or chart, must be signed with.",
 )
 @click.option("--verify-configmap", metavar="NAME", help="ConfigMap with these keys, instead of a Secret.")
 @click.option(
@@ -177,16 +177,16 @@ def create(
     only_git = {"--branch": branch, "--commit": commit, "--verify-mode": verify_mode}
     is_oci = url.startswith(_REGISTRY) and not chart
     if chart:
-        keys = {"--verify-secret": verify_secret, "--verify-configmap": verify_configmap}
         not_chart = {"--tag": tag, "--semver": semver, "--path": path != ".", "--render": render}
-        _check_chart(version, {**only_git, **keys, **not_chart})
+        _check_chart(version, {**only_git, **not_chart})
     elif version or (digest and not is_oci):
         raise click.UsageError(f"{'--version' if version else '--digest'} needs --chart")
     elif is_oci:
         _check_none(only_git, f"an artifact ({_REGISTRY}…)")
     source: dict[str, Any]
     if chart:
-        source = {"chart": {"repository": url, "name": chart, "version": version, "digest": digest, **alike}}
+        pin = {"repository": url, "name": chart, "version": version, "digest": digest}
+        source = {"chart": {**pin, **alike, "verify": verify}}
     elif is_oci:
         oci = {"url": url, "tag": tag, "semver": semver, "digest": digest, **alike, "verify": verify}
         source = {"oci": oci, "path": path if path != "." else None, "render": render}

@@ -242,7 +242,7 @@ async def _prepared(session: Session, *, name: str, revision: str) -> _Prepared:
     state = await engine.resolve(session, live, revision)
     target = await engine.target_at(session, live, state)
     plan = await reconcile.preview(session, target)
-    await require_verified(target.source, state.revision)
+    await require_verified(target, state.revision)
     plan = await dry_run.confirm(session.client, plan, target.sync, along=gather.lister(session))
     return _Prepared(live, state, plan)
 

@@ -463,7 +463,7 @@ async def _planned(
     from kubectl_reconcile.engine.sync.signed_sources import require_verified
 
     plan = selected(session, options.chosen, await engine.preview(session, target), among=options.among)
-    await require_verified(target.source, plan.revision)
+    await require_verified(target, plan.revision)
     along = gather.lister(session)
     if file is None:
         return await dry_run.confirm_before_writing(

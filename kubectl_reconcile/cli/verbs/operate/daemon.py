@@ -118,7 +118,7 @@ Examples:
 @_ceiling("--job-max-seconds", 3600, "SECONDS", "How long a Checkup's own Job may run.")
 @click.option(
     "--require-verify", is_flag=True,
-    help="Don't follow Syncs that require no signatures (verify in spec.source.git or .oci).",
+    help="Don't follow Syncs that require no signatures (verify in spec.source.git, .oci or .chart).",
 )  # fmt: skip
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True

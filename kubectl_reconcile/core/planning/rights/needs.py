@@ -332,13 +332,12 @@ class _Gathering(Struct):
             self.rights[place].add(right)
 
     def secrets(self) -> None:
-        """Have the account read the Secrets that the Sync names, the ConfigMap with the keys that it trusts, and what holds values of variables or of a chart."""
+        """Have the account read the Secrets that the Sync names, the ConfigMaps with the keys that it trusts, and what holds values of variables or of a chart."""
         if (source := self.source.sync.source) is None:
             return
         here = self.rights[self.source.sync.namespace]
         here |= {Right("", "secrets", "get", name) for name in source.secrets}
-        if source.verify:
-            here.add(Right("", f"{source.verify.kind.lower()}s", "get", source.verify.name))
+        here |= {Right("", f"{each.kind.lower()}s", "get", each.name) for each in source.keys}
         for holder, name in source.holders:
             here |= {Right("", f"{holder.lower()}s", verb, name) for verb in ("get", "list", "watch")}
 

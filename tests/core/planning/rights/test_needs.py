@@ -696,7 +696,13 @@ def test_an_account_has_the_name_and_groups_by_which_the_server_knows_it():
 KEPT_IN = {"a Secret": ("secretRef", "secrets"), "a ConfigMap": ("configMapRef", "configmaps")}
 
 
-SIGNED = {"commits": {"git": {"url": "https://g/x"}}, "an artifact": {"oci": {"url": "oci://g/x"}}}
+CHART = {"repository": "oci://g/x", "name": "web", "version": "1.2.3"}
+SIGNED = {
+    "commits": {"git": {"url": "https://g/x"}},
+    "an artifact": {"oci": {"url": "oci://g/x"}},
+    "a chart": {"chart": CHART},
+    "commits and a chart": {"git": {"url": "https://g/x"}, "chart": CHART},
+}
 
 
 @pytest.mark.parametrize("source", SIGNED.values(), ids=SIGNED)
