@@ -13,10 +13,11 @@ from typing import Any, Self
 from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.resources.oci.public_keys import PublicKeys
 from kubectl_reconcile.core.resources.oci.reference import DIGEST
-from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault, SignatureVerdict
+from kubectl_reconcile.core.resources.signatures import ObjectType
 from kubectl_reconcile.core.resources.trusted_keys import KeysError
 from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
 from kubectl_reconcile.core.revisions import digest_in, short_of
+from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.oci.registry import Registry
 from kubectl_reconcile.source.oci.signatures import verdict_on
 from kubectl_reconcile.source.oci.source import OciSource
@@ -36,19 +37,22 @@ class ByPublicKeys(Verifying[PublicKeys]):
         return PublicKeys.of(entries)
 
     def _require_there(self, sha: str) -> None:
-        self.registry.artifact_manifest(digest_in(sha))
+        self.registry.artifact_manifest(_digest_of(sha))
 
     def _judged(self, sha: str, tag: str) -> Judged:  # noqa: ARG002 - tags of registries aren't signed
         subject, keys = f"{self.called} {short_of(sha)}", self.keys
         if isinstance(keys, KeysError):
             return self._unusable_keys(subject, ObjectType.ARTIFACT, keys)
-        if not DIGEST.fullmatch(digest := digest_in(sha)):
-            verdict = SignatureVerdict(fault=SignatureFault.UNCHECKED, detail="it is no artifact of a registry")
-        else:
-            verdict = verdict_on(self.registry, digest, keys, min(self.since_s, time.monotonic()))
+        verdict = verdict_on(self.registry, _digest_of(sha), keys, min(self.since_s, time.monotonic()))
         if verdict.signature is not None:
             return Judged(verdict.signature)
         return self._refused(subject, ObjectType.ARTIFACT, verdict)
+
+
+def _digest_of(sha: str) -> str:
+    if not DIGEST.fullmatch(digest := digest_in(sha)):
+        raise SourceError(SourceFault.NO_SUCH_REF, f"{short_of(sha)} is no artifact of a registry")
+    return digest
 
 
 class VerifiedArtifact(ByPublicKeys, OciSource):
