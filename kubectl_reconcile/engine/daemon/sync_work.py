@@ -47,7 +47,7 @@ from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync import lookups
 from kubectl_reconcile.engine.sync.answers import Sight
 from kubectl_reconcile.engine.sync.books import status_after
-from kubectl_reconcile.engine.sync.credentials import chart_of, local_folder
+from kubectl_reconcile.engine.sync.credentials import KeptUp, chart_of, local_folder
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
 from kubectl_reconcile.engine.sync.reconcile import Done, PlannedSync, after_provisional, perform, plan_for
 from kubectl_reconcile.engine.sync.revisions.earlier import read_at, read_with_bases
@@ -160,7 +160,8 @@ class SyncWork(Struct, frozen=True):
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
             reader = followed.target.reader
-            reader.chart = await chart_of(self.context.session_of(sync), sync, keeps=True, earlier=reader.chart)
+            keeps = KeptUp(reader.chart, asked.since_s)
+            reader.chart = await chart_of(self.context.session_of(sync), sync, keeps)
             values = await self._values(ref, sync, followed.target.values)
             followed.target = replace(followed.target, values=values)  # a pass beside this may have written to the Sync
             await lookups.read_again(self.context.session_of(sync), followed.target.reader)

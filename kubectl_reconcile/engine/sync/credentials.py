@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_reconcile.cluster.errors import NotFound
@@ -67,10 +68,17 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
     return repository
 
 
-async def chart_of(session: Session, sync: Sync, *, keeps: bool = False, earlier: Chart | None = None) -> Chart | None:
+class KeptUp(Struct, frozen=True):
+    """How whoever keeps a chart up goes on from the one that was read *earlier*: what isn't signed may be known as of *since_s* (monotonic)."""
+
+    earlier: Chart | None
+    since_s: float
+
+
+async def chart_of(session: Session, sync: Sync, keeps: KeptUp | None = None) -> Chart | None:
     """Return where the chart of a Sync comes from, with what its Secret holds if that is for it; None where it is in Git.
 
-    One that has to be signed is for who looks, or for who *keeps* it up, and goes on from what was verified *earlier*.
+    One that has to be signed is for who looks, or for who *keeps* it up.
 
     Raises:
         SourceError: the URL or the Secret can't be used, or the Secret isn't for that URL.
@@ -81,7 +89,7 @@ async def chart_of(session: Session, sync: Sync, *, keeps: bool = False, earlier
         return None
     if (repository := pin.registry) is not None:
         registry = registry_of(await access_to(session, sync, repository, pin.secret))
-        return RegistryChart(pin, registry, await _verified_pin(session, sync, pin, registry, earlier, keeps=keeps))
+        return RegistryChart(pin, registry, await _verified_pin(session, sync, pin, registry, keeps))
     credentials = Credentials()
     if pin.secret:
         secret = await secret_of(session, sync.namespace, pin.secret)
@@ -91,13 +99,17 @@ async def chart_of(session: Session, sync: Sync, *, keeps: bool = False, earlier
 
 
 async def _verified_pin(
-    session: Session, sync: Sync, pin: ChartSpec, registry: Registry, earlier: Chart | None, *, keeps: bool
+    session: Session, sync: Sync, pin: ChartSpec, registry: Registry, keeps: KeptUp | None
 ) -> VerifiedPin | None:
     """Return the chart as one that has to be signed, with the keys that the Sync trusts for that; None where it hasn't."""
     if pin.verify is None:
         return None
-    found = VerifiedPin(registry, f"chart {pin.name}", pin.revision, pin.verify, sync.namespace, keeps=keeps)
-    found.go_on_from(earlier.verified if earlier is not None else None)
+    found = VerifiedPin(
+        registry, f"chart {pin.name}", pin.revision, pin.verify, sync.namespace, keeps=keeps is not None
+    )
+    if keeps is not None:
+        found.since_s = keeps.since_s
+        found.go_on_from(keeps.earlier.verified if keeps.earlier is not None else None)
     await give_keys(session, sync.namespace, pin.verify, found)
     return found
 
