@@ -382,7 +382,7 @@ def _objects_changed(state: PassState, event: on.ObjectsChanged) -> PassState:
 
 
 def _signed(state: PassState, report: Report) -> Report:
-    """Return *report* with whose signature the source has; newer commits may be refused while all is well with what is in force."""
+    """Return *report* with whose signature the source has; newer revisions may be refused while all is well with what is in force."""
     return replace(report, verification=state.source.verification)
 
 

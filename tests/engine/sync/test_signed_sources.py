@@ -7,10 +7,14 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
+from kubectl_reconcile.core.rendering.charts import Release
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.resources.verification import Verification
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.signed_sources import require_verified, verification_of, warnings_of
 from kubectl_reconcile.engine.sync.target import Target
+from kubectl_reconcile.source.charts.source import ChartSource
 from kubectl_reconcile.source.verifying import UnverifiedError
 from tests.verifying import ALICE, NEW, OLD, Plain
 
@@ -68,6 +72,17 @@ async def test_where_both_have_to_be_signed_both_count_and_the_signer_is_that_of
         GOOD, fault=bad.verification.fault, refusal=bad.verification.refusal
     )
     assert len(warnings_of(target(bad, bad))) == 2
+
+
+def test_a_chart_that_is_not_verified_is_not_even_fetched():
+    def verify():
+        raise UnverifiedError("nobody signed it", "", Verification())
+
+    pin = ChartSpec("oci://registry.example.com/charts", "web", "1.2.3", f"sha256:{'ab' * 32}")
+    reader = ManifestReader(release_of=lambda _: Release("web", "shop", chart=pin))
+    reader.chart = SimpleNamespace(pin=pin, verify=verify, files=lambda: pytest.fail("it was fetched"))
+    with pytest.raises(UnverifiedError, match="nobody signed it"):
+        reader.read(ChartSource(pin))
 
 
 def test_who_keeps_it_up_is_told_by_its_status_and_not_warned():
