@@ -63,7 +63,10 @@ RENDERER_FILES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """The files that make a folder the input of a renderer: what such a folder is, and what to do about it."""
 
-_OF_CHARTS: Final = frozenset(("Chart.yml", "values.yaml", "values.yml", "values.schema.json"))
+LOCK_FILE: Final = "reconcile.lock.yaml"
+"""The file that says what is fetched to render its folder."""
+
+_OF_RENDERERS: Final = frozenset(("Chart.yml", "values.yaml", "values.yml", "values.schema.json", LOCK_FILE))
 
 
 def is_manifest_path(path: str) -> bool:
@@ -72,7 +75,7 @@ def is_manifest_path(path: str) -> bool:
     return (
         name.lower().endswith((".yaml", ".yml", ".json"))
         and name not in RENDERER_FILES
-        and name not in _OF_CHARTS
+        and name not in _OF_RENDERERS
         and not _is_hidden(path)
     )
 

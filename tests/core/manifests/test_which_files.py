@@ -20,6 +20,7 @@ PATHS = {
     "apps/kustomization.yml": False,
     "chart/Chart.yaml": False,
     "chart/values.yaml": False,
+    "prod/reconcile.lock.yaml": False,
     "chart/values.schema.json": False,
     "my-values.yaml": True,
     ".hidden.yaml": False,
