@@ -136,7 +136,7 @@ NOT_OF_A_SOURCE = {
     "engine/commands/install.py": "our own CRDs",
     "engine/modules/metacontroller.py": "controllers that whoever runs a daemon gives it",
 }
-TREES = {"source/render/trees.py", "source/charts/archive.py"}
+TREES = {"source/render/trees.py", "source/render/mounted.py", "source/charts/archive.py"}
 """What a tree is read by itself."""
 
 

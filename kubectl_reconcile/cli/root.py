@@ -28,6 +28,7 @@ class Verb(NamedTuple):
 VERBS = {
     "diff": Verb("inspect.diff", "Show what the next sync would change. Writes nothing."),
     "render": Verb("inspect.render", "Print the objects that a sync would apply. Writes nothing."),
+    "lock": Verb("change.lock", "Pin what a chart or an overlay has fetched."),
     "sync": Verb("change.sync", "Make the cluster match the source of a Sync."),
     "status": Verb("inspect.status", "Show the status of Syncs. Writes nothing."),
     "wait": Verb("inspect.wait", "Wait until a Sync is healthy, synced or deleted. Writes nothing."),

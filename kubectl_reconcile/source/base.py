@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from kubectl_reconcile.core.manifests.revision import Commit, History, ReadableSource, Revision
-from kubectl_reconcile.core.manifests.tree import TreeEntry
+from kubectl_reconcile.core.manifests.tree import Tree, TreeEntry
+from kubectl_reconcile.core.rendering.pinned.pins import BasePin, FilePin, Pin
 from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.trusted_keys import KeysError
 from kubectl_reconcile.core.resources.verification import Verification
@@ -199,6 +200,41 @@ class Chart(Protocol):
 
         Raises:
             SourceError: it can't be read, or isn't the one that is asked for; or nobody waits any more.
+        """
+
+    def published(self) -> str:
+        """Return the digest that its version has in its repository now, once it was fetched and looked at. Blocks.
+
+        Raises:
+            SourceError: it can't be read, or is no chart; or nobody waits any more.
+        """
+
+
+class Fetching(Protocol):
+    """Fetches what files of a source refer to elsewhere."""
+
+    def chart(self, pin: ChartSpec) -> Chart:
+        """Return the chart that *pin* says, which is fetched when it is first needed."""
+
+    def base(self, pin: BasePin) -> Tree:
+        """Return the files of a repository at the commit that *pin* says; those that aren't here are fetched when they are brought. Blocks.
+
+        Raises:
+            SourceError: it can't be read, or has no such commit; or nobody waits any more.
+        """
+
+    def file(self, pin: FilePin) -> bytes:
+        """Return what the file holds that *pin* says. Blocks.
+
+        Raises:
+            SourceError: it can't be read, or isn't the one that is asked for; or nobody waits any more.
+        """
+
+    def pinned(self, wanted: Pin) -> Pin:
+        """Return what is *wanted*, which is bare, with the digest or the commit that it has now. Blocks.
+
+        Raises:
+            SourceError: it can't be fetched; or nobody waits any more.
         """
 
 

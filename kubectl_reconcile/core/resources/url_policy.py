@@ -1,6 +1,6 @@
 """Which repositories may be followed at all: below URLs that whoever runs the daemon allows; and which addresses may be connected to for them.
 
-Vocabulary: a Sync *states* the URL of its repository. Other URLs are *named*: by an index, a redirect, or whatever else a file or a server says.
+Vocabulary: a Sync *states* the URL of its repository. Other URLs are *named*: by an index, a redirect, a chart that depends on another, or whatever else a file or a server says.
 
 Rules of addresses, each judged as it is connected to, whatever name led there:
 
@@ -63,10 +63,14 @@ def _ip(text: str) -> _Ip | None:
 
 
 class UrlPolicy(Struct, frozen=True):
-    """The addresses that are allowed; without any all are. *inside* are the networks of the cluster that the daemon runs in; empty elsewhere."""
+    """The addresses that are allowed; without any all are. *inside* are the networks of the cluster that the daemon runs in; empty elsewhere.
+
+    Where *states* is a URL, that is the one that a Sync states, whatever is asked: what files of its source name is named.
+    """
 
     addresses: tuple[Address, ...] = ()
     inside: tuple[str, ...] = ()
+    states: str = ""
 
     @classmethod
     def of(cls, prefixes: Iterable[str], inside: Sequence[str] = ()) -> Self:
@@ -94,7 +98,7 @@ class UrlPolicy(Struct, frozen=True):
             return "is a link-local address, which is never connected to"
         if self.addresses and self.allows(url):
             return ""
-        if not _is_same_place(url, stated):
+        if not _is_same_place(url, self.states or stated):
             return "" if ip.is_global else "is a private address, and the Sync states another host"
         if self.inside and (ip.is_loopback or any(ip in ipaddress.ip_network(each) for each in self.inside)):
             return "is an address within the cluster"

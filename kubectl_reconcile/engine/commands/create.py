@@ -16,6 +16,7 @@ from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
 from kubectl_reconcile.engine.sync import credentials
 from kubectl_reconcile.engine.sync import reconcile as passes
+from kubectl_reconcile.engine.sync.fetching import equip
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import require_verified, verification_of
 from kubectl_reconcile.engine.sync.target import Target
@@ -62,7 +63,7 @@ async def look(session: Session, manifest: Manifest) -> SourcePreview:
         raise SyncSpecError("spec.source", "is required")
     source = await source_of(session, sync, sync.source)
     target = Target(sync, source, reader=session.reader())
-    target.reader.chart = await credentials.chart_of(session, sync)
+    await equip(session, sync, target.reader)
     found = await passes.read(session, target)
     sha = found.revision.sha
     await require_verified(target, sha)

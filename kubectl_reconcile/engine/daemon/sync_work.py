@@ -47,8 +47,9 @@ from kubectl_reconcile.engine.daemon.sources.git_lanes import GitLanes
 from kubectl_reconcile.engine.sync import lookups
 from kubectl_reconcile.engine.sync.answers import Sight
 from kubectl_reconcile.engine.sync.books import status_after
-from kubectl_reconcile.engine.sync.credentials import KeptUp, chart_of, local_folder
+from kubectl_reconcile.engine.sync.credentials import KeptUp, local_folder
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
+from kubectl_reconcile.engine.sync.fetching import equip
 from kubectl_reconcile.engine.sync.reconcile import Done, PlannedSync, after_provisional, perform, plan_for
 from kubectl_reconcile.engine.sync.revisions.earlier import read_at, read_with_bases
 from kubectl_reconcile.engine.sync.rounds import until_seen
@@ -160,8 +161,7 @@ class SyncWork(Struct, frozen=True):
             else:
                 await read_keys(self.context.session_of(sync), sync, followed.target.source)
             reader = followed.target.reader
-            keeps = KeptUp(reader.chart, asked.since_s)
-            reader.chart = await chart_of(self.context.session_of(sync), sync, keeps)
+            await equip(self.context.session_of(sync), sync, reader, KeptUp(reader.chart, asked.since_s))
             values = await self._values(ref, sync, followed.target.values)
             followed.target = replace(followed.target, values=values)  # a pass beside this may have written to the Sync
             await lookups.read_again(self.context.session_of(sync), followed.target.reader)
@@ -198,7 +198,7 @@ class SyncWork(Struct, frozen=True):
         ref, before = sync.ref, news.tip_of(target)
         applied, passed = _revisions(self.context.live(ref), sync)
         earlier = passed if sync.depends_on and followed.desired is None else ""
-        readers = [target.reader, self.context.session.reader()] if earlier else [target.reader]
+        readers = [target.reader, self._reader_beside(target)] if earlier else [target.reader]
 
         def read() -> Awaitable[tuple[Desired, Desired | None]]:
             return self.lanes.run(
@@ -235,6 +235,12 @@ class SyncWork(Struct, frozen=True):
         followed.answer = answer
         asks = followed.state.source.is_awaited
         self.context.queue.add(ref, Priority.ASKED if asks else Priority.PUSH)
+
+    def _reader_beside(self, target: Target) -> ManifestReader:
+        """Return what reads an earlier revision of what *target* follows, with the same credentials."""
+        beside = self.context.session.reader()
+        beside.chart, beside.fetching = target.reader.chart, target.reader.fetching
+        return beside
 
     def _read_both(
         self, target: Target, applied: str, earlier: str, beside: ManifestReader

@@ -151,7 +151,7 @@ class SyncAnswers(Struct):
         if release is None or await lookups.answers_of(self.session, asked) == release.answers.of(asked):
             return {}
         beside = self.session.reader()
-        beside.chart = self.target.reader.chart
+        beside.chart, beside.fetching = self.target.reader.chart, self.target.reader.fetching
         beside.answers = await lookups.answers_of(self.session, before.looked_up)
 
         def told() -> Desired:

@@ -17,12 +17,14 @@ from kubectl_reconcile.cluster.errors import NotFound
 from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.objects import Manifest, annotations_of, decoded_text
 from kubectl_reconcile.core.phrases import first_few
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.credential_scope import CredentialScope
 from kubectl_reconcile.core.resources.oci import docker_config
 from kubectl_reconcile.core.resources.oci.reference import OciRepository
 from kubectl_reconcile.core.resources.source import GitSpec
 from kubectl_reconcile.core.resources.sync import Sync
+from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import give_keys
 from kubectl_reconcile.source.base import Chart
@@ -45,6 +47,7 @@ _KEYS = {
     "known_hosts": "known_hosts",
 }
 _URL_KEY = "url"
+_NOWHERE = CredentialScope()
 _LISTED = 3
 """How many URLs of a Secret an error lists."""
 _LONGEST_LINE = 300
@@ -63,7 +66,7 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
     if not git.secret:
         return Repository.of(git.url)
     secret = await secret_of(session, sync.namespace, git.secret)
-    repository = Repository.of(git.url, _credentials(secret))
+    repository = Repository.of(git.url, credentials_in(secret))
     _require_meant(secret, repository.url)
     return repository
 
@@ -94,7 +97,7 @@ async def chart_of(session: Session, sync: Sync, keeps: KeptUp | None = None) ->
     if pin.secret:
         secret = await secret_of(session, sync.namespace, pin.secret)
         _require_meant(secret, pin.repository)
-        credentials = _credentials(secret)
+        credentials = credentials_in(secret)
     return fetched(pin, session.cache_dir, session.sources, credentials)
 
 
@@ -114,12 +117,30 @@ async def _verified_pin(
     return found
 
 
-def fetched(pin: ChartSpec, cache_dir: Path, sources: SourcePolicy, credentials: Credentials) -> Chart:
-    """Return the chart that *pin* says, fetched when it is first needed; that of a Helm repository is kept below *cache_dir*."""
+def fetched(
+    pin: ChartSpec, cache_dir: Path, sources: SourcePolicy, credentials: Credentials, scope: CredentialScope = _NOWHERE
+) -> Chart:
+    """Return the chart that *pin* says, fetched when it is first needed; that of a Helm repository is kept below *cache_dir*.
+
+    The *credentials* are for it, and of a Secret that is for the URLs of *scope*.
+    """
     if (repository := pin.registry) is not None:
-        access = OciAccess(repository, sources.limits, credentials, CredentialScope(), sources.urls)
+        access = OciAccess(repository, sources.limits, credentials, scope, sources.urls)
         return RegistryChart(pin, registry_of(access))
     return chart_repository.chart_of(ChartAccess(pin, cache_dir / "charts", sources.limits, credentials, sources.urls))
+
+
+def login_for(pin: ChartSpec, secret: Manifest) -> tuple[Credentials, CredentialScope] | None:
+    """Return what *secret* holds for the repository of a chart, and all that it is for; None where it doesn't name that.
+
+    Raises:
+        SourceError: the Secret can't be used.
+    """
+    scope, repository = scope_of(secret), pin.registry
+    if repository is not None and docker_config.KEY in (secret.get("data") or {}):
+        return (found, scope) if (found := _login(repository, secret)) is not None else None
+    is_meant = scope.covers(pin.repository if repository is None else str(repository))
+    return (credentials_in(secret), scope) if is_meant else None
 
 
 async def access_to(session: Session, sync: Sync, repository: OciRepository, secret_name: str) -> OciAccess:
@@ -141,16 +162,39 @@ def _credentials_for(repository: OciRepository, secret: Manifest) -> Credentials
     data = secret.get("data") or {}
     if docker_config.KEY not in data:
         _require_meant(secret, str(repository))
-        return _credentials(secret)
+        return credentials_in(secret)
+    if (found := _login(repository, secret)) is None:
+        hint = f"kubectl create secret docker-registry {secret['metadata']['name']} --docker-server={repository.host} makes one"
+        raise SourceError(SourceFault.UNAUTHORIZED, f"Secret {_name(secret)} has no login for {repository}", hint)
+    return found
+
+
+def _login(repository: OciRepository, secret: Manifest) -> Credentials | None:
+    """Return what the file of logins in a Secret has for a repository; None where it has nothing for it."""
     try:
-        login = docker_config.login_of(_decoded(data[docker_config.KEY], secret, docker_config.KEY), repository)
+        login = docker_config.login_of(
+            _decoded(secret["data"][docker_config.KEY], secret, docker_config.KEY), repository
+        )
     except docker_config.LoginError as error:
         said = f"key {docker_config.KEY} of Secret {_name(secret)} {error}"
         raise SourceError(SourceFault.UNAUTHORIZED, said) from None
     if login is None:
-        hint = f"kubectl create secret docker-registry {secret['metadata']['name']} --docker-server={repository.host} makes one"
-        raise SourceError(SourceFault.UNAUTHORIZED, f"Secret {_name(secret)} has no login for {repository}", hint)
-    return replace(_credentials(secret), username=login.username, password=login.password, bearer_token=login.token)
+        return None
+    return replace(credentials_in(secret), username=login.username, password=login.password, bearer_token=login.token)
+
+
+def require_allowed(sources: SourcePolicy, url: str) -> None:
+    """Return if the repository at *url* may be followed.
+
+    Raises:
+        SourceError: it mayn't (``REFUSED``).
+    """
+    if not sources.urls.allows(url):
+        raise SourceError(
+            SourceFault.REFUSED,
+            f"repository {without_credentials(url)} isn't allowed here; allowed are only URLs below: {sources.urls}",
+            f"the administrator of the daemon can allow more with {FLAG}",
+        )
 
 
 def local_folder(url: str) -> Path | None:
@@ -192,7 +236,12 @@ def scope_of(secret: Manifest) -> CredentialScope:
     return CredentialScope.of(annotations_of(secret).get(URLS, ""), named)
 
 
-def _credentials(secret: Manifest) -> Credentials:
+def credentials_in(secret: Manifest) -> Credentials:
+    """Return the credentials that a Secret holds, whatever they are for.
+
+    Raises:
+        SourceError: one of its keys isn't text.
+    """
     data = secret.get("data") or {}
     return Credentials(**{field: _decoded(data[key], secret, key) for key, field in _KEYS.items() if key in data})
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.manifests.parse import Located, Parsed, is_named_by_variables
 from kubectl_reconcile.core.manifests.revision import ReadableSource, Revision
 from kubectl_reconcile.core.manifests.tree import Tree
-from kubectl_reconcile.core.objects import Problem
+from kubectl_reconcile.core.objects import Problem, errors_among
 from kubectl_reconcile.core.other_tools.translation import gathered
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.core.rendering.derived import concealed, with_marks, with_safe_ids
@@ -43,10 +43,11 @@ from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.sync.parse_cache import ParsedFiles
 from kubectl_reconcile.source import contents
-from kubectl_reconcile.source.base import Chart, Followed
+from kubectl_reconcile.source.base import Chart, Fetching, Followed
 from kubectl_reconcile.source.charts.archive import TreeWithChart
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import GitLimits, raising
+from kubectl_reconcile.source.render.pinned import survey_of
 from kubectl_reconcile.source.render.plain import manifests_below, plain_at, stated
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
 
@@ -184,11 +185,19 @@ def _digest_of(manifests: Iterable[Located], made_of: tuple[str, ...]) -> str:
     return digest_of(chain(map(without_secrets, manifests), [{"madeOf": made_of}] if made_of else ()))
 
 
+class _Fetched(Struct, frozen=True):
+    """A rendering with fetched files in it: *inner* is by all files, *outer* as the revision itself is concerned."""
+
+    inner: Rendering
+    outer: Rendering
+
+
 class ManifestReader(Struct):
     """Reads revisions of one source; keeps what it parsed of the newest, and with *kept* of all on disk.
 
     Overlays are rendered, and charts with the release that *release_of* gives a Sync at the time and the *answers* to what they look up. It
-    *conceals* what is called by what was looked up, where somebody looks who isn't the Sync's account. Where it *is given values*, nobody noted with which ones
+    *conceals* what is called by what was looked up, where somebody looks who isn't the Sync's account. *fetching* brings what files refer to elsewhere, and *fetches* tells that those read last
+    did. Where it *is given values*, nobody noted with which ones
     a chart was rendered last.
     """
 
@@ -198,15 +207,18 @@ class ManifestReader(Struct):
     renderer: Renderer = field(default_factory=lambda: RENDERER)
     release_of: Callable[[Sync], Release] = lambda _: Release()
     chart: Chart | None = None
+    fetching: Fetching | None = None
     answers: Answers = NO_ANSWERS
     conceals: bool = False
     is_given_values: bool = False
+    fetches: bool = False
     _newest: Desired | None = None
     _rendered: tuple[Rendering, Parsed] | None = None
     _release: Release | None = None
     _over: Over | None = None
     _plain: PlainObjects | None = None
     _filled: tuple[Desired, Values, Desired] | None = None
+    _fetched: _Fetched | None = None
 
     def give(self, values: Mapping[str, Any], chart: Chart | None = None) -> None:
         """Render charts with *values* over those that a Sync says, and, where it is given, another *chart*."""
@@ -317,6 +329,10 @@ class ManifestReader(Struct):
         """
         release = self._release if plain is None else None
         if over is None or (release is None and plain is None):
+            if self.fetches:
+                survey = survey_of(tree, overlay, self.limits, self.fetching, is_chart=False)
+                survey.inflated(lambda at, of: self.renderer.render(at, survey.tree, self.limits, of))
+                tree = survey.tree
             return self.renderer.trace(overlay, tree, self.limits, over=over)
         if plain is None:
             below = self._render(overlay, tree, release, over=None)
@@ -374,12 +390,53 @@ class ManifestReader(Struct):
     ) -> Rendering:
         """Render an overlay, a chart of the tree, or one of a Helm repository with values files of the tree; and what is built over it, or over *plain* objects."""
         if release is None or release.chart is None:
-            return self.renderer.render(overlay, tree, self.limits, release, over=over, plain=plain, again=again)
+            return self._render_own(overlay, tree, release, over=over, plain=plain, again=again)
         if self.chart is None or self.chart.pin != release.chart:
             raise SourceError(SourceFault.REFUSED, f"{release.chart} can't be fetched here")
         at = release.folder(overlay)
         beside = TreeWithChart(tree, self.chart.files(), at)
         return self.renderer.render(at, beside, self.limits, release, over=over, again=again)
+
+    def _render_own(
+        self,
+        overlay: str,
+        tree: Tree,
+        release: Release | None,
+        *,
+        over: Over | None,
+        plain: PlainObjects | None,
+        again: bool,
+    ) -> Rendering:
+        """Render what the tree has, with all that its lock file says in it. Where something isn't pinned, nothing is rendered.
+
+        What refers to something elsewhere can't be rendered as it is, so only what can't be is looked at, or what fetched before.
+        """
+        plainly = None
+        if not self.fetches:
+            plainly = self.renderer.render(overlay, tree, self.limits, release, over=over, plain=plain, again=again)
+            if plain is not None or not errors_among(plainly.problems):
+                return plainly
+        survey = survey_of(tree, overlay, self.limits, self.fetching, is_chart=release is not None)
+        self.fetches = not survey.is_empty
+        if survey.is_empty:
+            return plainly or self.renderer.render(
+                overlay, tree, self.limits, release, over=over, plain=plain, again=again
+            )
+        found = survey.pins()
+        if errors_among(found):
+            return Rendering((), found, survey.consulted)
+        beside = survey.tree
+        charts = survey.inflated(lambda at, of: self.renderer.render(at, beside, self.limits, of))
+        looked_at = {**survey.consulted, **beside.own(charts.consulted)}
+        if errors_among(found := (*found, *charts.problems)):
+            return Rendering((), found, looked_at)
+        inner = self.renderer.render(overlay, beside, self.limits, release, over=over, plain=plain, again=again)
+        consulted = {**looked_at, **beside.own(inner.consulted)} if inner.consulted else {}
+        known = self._fetched
+        if known is None or known.inner is not inner or known.outer.consulted != consulted:
+            outer = replace(inner, problems=(*inner.problems, *found), consulted=consulted)
+            known = self._fetched = _Fetched(inner, outer)
+        return known.outer
 
     def _objects_of(self, overlay: str, tree: Tree, rendering: Rendering, release: Release | None) -> Parsed:
         """Return the objects of a rendering; where it is a chart's, with marks at what contains, or comes from, values of Secrets that it looked up or that hold values for it."""

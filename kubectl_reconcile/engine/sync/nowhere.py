@@ -28,6 +28,7 @@ from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.api.sync_requests import now_text
 from kubectl_reconcile.engine.sync.credentials import fetched
 from kubectl_reconcile.engine.sync.desired import Desired, ManifestReader
+from kubectl_reconcile.engine.sync.fetching import SyncFetching
 from kubectl_reconcile.engine.sync.session import release_of
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.sync.variables import declared
@@ -71,7 +72,7 @@ async def plan(path: Path, name: str, namespace: str, *, recursive: bool = True,
     """
     sync = Sync.of({"metadata": {"name": name, "namespace": namespace}, "spec": {}})
     files = WorktreeSource(path, recursive=recursive, render=render, reaches=True)
-    target = Target(sync, files, grouped=bool(name))
+    target = Target(sync, files, grouped=bool(name), reader=ManifestReader(fetching=_fetching()))
     return created(await in_thread(target.read), target)
 
 
@@ -94,12 +95,16 @@ async def plan_by(sync: Sync, files: Source, given: Mapping[str, Any], pin: Char
         SourceError: nothing is there, or it can't be read.
     """
     spec = sync.source
-    reader = ManifestReader(release_of=release_of)
+    reader = ManifestReader(release_of=release_of, fetching=_fetching())
     pin = pin or (spec.chart if spec else None)
     reader.give(given, fetched(pin, cache_dir(), SourcePolicy.of_person(), Credentials()) if pin else None)
     values = declared(spec.substitute, {}, sync.namespace) if spec else NO_VALUES
     target = Target(sync, files, grouped=bool(sync.name), reader=reader, values=values)
     return created(await in_thread(target.read), target)
+
+
+def _fetching() -> SyncFetching:
+    return SyncFetching(cache_dir(), SourcePolicy.of_person(), person=True)
 
 
 def created(desired: Desired, target: Target, served: Discovery | None = None) -> Plan:

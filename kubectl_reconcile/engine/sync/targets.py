@@ -25,10 +25,11 @@ from kubectl_reconcile.core.resources.oci.spec import OciSpec
 from kubectl_reconcile.core.resources.semver import VersionRange
 from kubectl_reconcile.core.resources.source import GitSpec, Render, SourceSpec
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
-from kubectl_reconcile.core.resources.url_policy import FLAG
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.engine.api.sync_requests import SYNCS
-from kubectl_reconcile.engine.sync.credentials import access_to, chart_of, fetched, local_folder, repository_of
+from kubectl_reconcile.engine.sync.credentials import access_to, fetched, local_folder, repository_of, require_allowed
+from kubectl_reconcile.engine.sync.desired import ManifestReader
+from kubectl_reconcile.engine.sync.fetching import SyncFetching, equip
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import give_keys, trusting
 from kubectl_reconcile.engine.sync.target import Target
@@ -176,7 +177,7 @@ async def target_of(session: Session, sync: Sync, source: Source, live: Manifest
         ApiError: the server refuses, or doesn't answer.
     """
     target = Target(sync, source, parent=live, reader=session.reader(), values=await values_of(session, sync))
-    target.reader.chart = await chart_of(session, sync)
+    await equip(session, sync, target.reader)
     return target
 
 
@@ -204,7 +205,7 @@ async def target_of_manifest(session: Session, manifest: Manifest) -> Target | N
         return None
     source = await source_of(session, sync, sync.source)
     target = Target(sync, source, reader=session.reader(), values=await values_of(session, sync))
-    target.reader.chart = await chart_of(session, sync)
+    await equip(session, sync, target.reader)
     with suppress(NotFound, Forbidden):
         return replace(target, parent=await session.client.get(f"{_path(sync.namespace)}/{sync.name}"))
     return target
@@ -282,7 +283,7 @@ async def folder_target(
     """
     sync = _kept_by_hand(name, namespace, manager)
     files = WorktreeSource(path, recursive=recursive, limits=session.sources.limits, render=render, reaches=True)
-    target = Target(sync, files, grouped=bool(name), reader=session.reader())
+    target = Target(sync, files, grouped=bool(name), reader=_reader(session))
     return await _with_parent(session, target, manager)
 
 
@@ -309,8 +310,15 @@ async def repository_target(
     repository = Repository.of(url, allow_local=True, user_config=True)
     source = _git_source(session, repository, Ref(RefKind.ANY, ref), path, render)
     sync = _kept_by_hand(name, namespace, manager)
-    target = Target(sync, source, grouped=bool(name), reader=session.reader())
+    target = Target(sync, source, grouped=bool(name), reader=_reader(session))
     return await _with_parent(session, target, manager)
+
+
+def _reader(session: Session) -> ManifestReader:
+    """Return what reads files that a person names: what these refer to is fetched with what their own Git is configured with."""
+    reader = session.reader()
+    reader.fetching = SyncFetching(session.cache_dir, session.sources, person=True)
+    return reader
 
 
 async def chart_target(session: Session, pin: ChartSpec, name: str, namespace: str, *, manager: str = "") -> Target:
@@ -345,7 +353,7 @@ async def _with_parent(session: Session, target: Target, manager: str) -> Target
             name = f"{target.sync.namespace}/{target.sync.name}"
             raise SyncSpecError("spec.fieldManager", f"Sync {name} applies as {known}, and keeps doing so")
         target = replace(target, values=await values_of(session, target.sync))
-        target.reader.chart = await chart_of(session, target.sync)
+        await equip(session, target.sync, target.reader)
     return target
 
 
@@ -436,7 +444,7 @@ async def _artifact(
         SourceError: its repository may not be followed, or its Secret can't be used.
         ApiError: the server refuses, or doesn't answer.
     """
-    _require_allowed(session, oci.url)
+    require_allowed(session.sources, oci.url)
     registry = registry_of(await access_to(session, sync, oci.repository, oci.secret))
     versions = VersionRange.of(oci.semver) if oci.semver else None
     what = registry, oci.tag, oci.digest, spec.path
@@ -448,19 +456,10 @@ async def _artifact(
     return verified
 
 
-def _require_allowed(session: Session, url: str) -> None:
-    if not session.sources.urls.allows(url):
-        raise SourceError(
-            SourceFault.REFUSED,
-            f"repository {without_credentials(url)} isn't allowed here; allowed are only URLs below: {session.sources.urls}",
-            f"the administrator of the daemon can allow more with {FLAG}",
-        )
-
-
 async def _repository(session: Session, sync: Sync, git: GitSpec) -> Repository:
     """Return the repository at *git* with credentials, where it may be followed."""
     if local_folder(git.url) is None:
-        _require_allowed(session, git.url)
+        require_allowed(session.sources, git.url)
     if not may_read(session, git.url):
         raise SourceError(
             SourceFault.REFUSED,

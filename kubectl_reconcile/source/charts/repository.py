@@ -12,7 +12,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -98,37 +98,38 @@ class PinnedChart:
 
         Who sees the folder's name can't try passwords against it at any useful rate (scrypt, RFC 7914).
         """
-        said = "\0".join(astuple(self.access.credentials)).encode()
+        named = ("named",) if self.access.may.states else ()  # by a file: whoever states it may have it from elsewhere
+        said = "\0".join((*astuple(self.access.credentials), *named)).encode()
         salt = self.pin.repository.encode()
         name = hashlib.scrypt(said, salt=salt, n=_SCRYPT_COST, r=8, p=1, dklen=16).hex()
         return self.access.folder / name
 
-    def _place(self) -> Path:
-        return self._folder / f"{self.pin.digest.removeprefix('sha256:')}.tgz"
+    def _place(self, digest: str) -> Path:
+        return self._folder / f"{digest.removeprefix('sha256:')}.tgz"
 
     def _kept(self) -> bytes | None:
         if not self.pin.digest:
             return None
         try:
-            packed = self._place().read_bytes()
+            packed = self._place(self.pin.digest).read_bytes()
         except OSError:
             return None
         if _digest(packed) != self.pin.digest:
             with suppress(OSError):
-                self._place().unlink()
+                self._place(self.pin.digest).unlink()
             return None
         with suppress(OSError):
-            os.utime(self._place())
+            os.utime(self._place(self.pin.digest))
         return packed
 
-    def _keep(self, packed: bytes) -> None:
+    def _keep(self, packed: bytes, digest: str) -> None:
         """Keep an archive for the next time; where that isn't possible it is fetched again."""
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             number, name = tempfile.mkstemp(dir=self._folder)
             with os.fdopen(number, "wb") as file:
                 file.write(packed)
-            Path(name).replace(self._place())
+            Path(name).replace(self._place(digest))
             self._trim()
 
     def _trim(self) -> None:
@@ -143,10 +144,29 @@ class PinnedChart:
 
     # --- fetching ------------------------------------------------------------------------------------------------
 
+    def published(self) -> str:
+        """Return the digest of the archive that the repository has for the version now, once it was looked at. Blocks.
+
+        Raises:
+            SourceError: it can't be read, is no such chart, or isn't what the repository's own index says; or nobody waits any more.
+        """
+        with taking(self._turn):
+            self._client.check(f"{self.pin.repository}/")
+            entry = self._entry()
+            packed = self._archive(entry)
+            unpacked(packed, self.pin.name, self.access.limits)
+            found = _digest(packed)
+            if (said := _said(entry)) not in {"", found}:
+                raise SourceError(
+                    SourceFault.UNTRUSTED, f"{self.pin}: its archive is {found}, and the index says {said}"
+                )
+            self._keep(packed, found)
+            return found
+
     def _fetched(self) -> bytes:
         pin = self.pin
         entry = self._entry()
-        named = f"sha256:{entry.get('digest')}" if re.fullmatch(r"[0-9a-f]{64}", str(entry.get("digest") or "")) else ""
+        named = _said(entry)
         if not pin.digest:
             hint = (
                 f"if this is the right chart, write digest: {named}, as in the repository's index"
@@ -154,11 +174,7 @@ class PinnedChart:
                 else ("set it to what sha256sum prints for the .tgz: digest: sha256:…")
             )
             raise SourceError(SourceFault.REFUSED, f"{pin}: spec.source.chart.digest is missing", hint)
-        urls = entry.get("urls")
-        url = str(urls[0]) if isinstance(urls, list) and urls else ""
-        if not url:
-            raise SourceError(SourceFault.NO_SUCH_PATH, f"{pin}: the repository's index has no address for it")
-        packed = self._get(self._client.named(f"{pin.repository}/", url), MOST_ARCHIVE_BYTES)
+        packed = self._archive(entry)
         if (found := _digest(packed)) != pin.digest:
             also = f"; the index says {named}" if named and named != found else ""
             raise SourceError(
@@ -166,8 +182,16 @@ class PinnedChart:
                 f"{pin}: expected {pin.digest}, found {found}{also}",
                 "either another archive was published under the same version, or the digest is of another version; the archive isn't used",
             )
-        self._keep(packed)
+        self._keep(packed, pin.digest)
         return packed
+
+    def _archive(self, entry: Mapping[str, Any]) -> bytes:
+        """Return the archive that an *entry* of the index names first, whatever is in it."""
+        urls = entry.get("urls")
+        url = str(urls[0]) if isinstance(urls, list) and urls else ""
+        if not url:
+            raise SourceError(SourceFault.NO_SUCH_PATH, f"{self.pin}: the repository's index has no address for it")
+        return self._get(self._client.named(f"{self.pin.repository}/", url), MOST_ARCHIVE_BYTES)
 
     def _entry(self) -> dict[str, Any]:
         """Return what the repository's index says of the version."""
@@ -211,6 +235,12 @@ _KNOWN: Final = Shared[ChartAccess, PinnedChart]()
 def chart_of(access: ChartAccess) -> PinnedChart:
     """Return the chart that *access* is for, the same for all of this process who ask for it in the same way."""
     return _KNOWN.of(access, lambda: PinnedChart(access))
+
+
+def _said(entry: Mapping[str, Any]) -> str:
+    """Return the digest that an index says of an archive; empty where it says none."""
+    text = str(entry.get("digest") or "")
+    return f"sha256:{text}" if re.fullmatch(r"[0-9a-f]{64}", text) else ""
 
 
 def _versions(index: bytes, name: str) -> list[dict[str, Any]]:

@@ -43,9 +43,27 @@ class RegistryChart(Struct, frozen=True):
             digest = self.registry.resolve(tag_of(self.pin.version), time.monotonic())
             hint = f"if this is the right chart, write digest: {digest}, which the registry has for that version"
             raise SourceError(SourceFault.REFUSED, f"{self.pin}: spec.source.chart.digest is missing", hint)
-        found = artifact.chart(self.registry, self.pin.digest, self.pin.name)
+        return self._of(self.pin.digest)
+
+    def published(self) -> str:
+        """Return the digest that the version's tag has now, once the chart was pulled by it. Blocks.
+
+        Raises:
+            SourceError: it can't be read, or isn't such a chart; or nobody waits any more.
+        """
+        digest = self.registry.resolve(tag_of(self.pin.version), time.monotonic())
+        self._of(digest)
+        return digest
+
+    def _of(self, digest: str) -> Archive:
+        """Return the chart with that *digest*.
+
+        Raises:
+            SourceError: it can't be read, or is another version.
+        """
+        found = artifact.chart(self.registry, digest, self.pin.name)
         if (version := _version_in(found)) != self.pin.version:
-            said = f"{self.pin}: {self.pin.digest} is version {version}"
+            said = f"{self.pin}: {digest} is version {version}"
             hint = f"the digest decides what is applied: give that of {self.pin.version}, or the version {version}"
             raise SourceError(SourceFault.UNTRUSTED, said, hint)
         return found

@@ -1,4 +1,4 @@
-"""What registries gave, held in memory by digest, for those alone who ask in the same way.
+"""What registries and web servers gave, held in memory by digest, for those alone who ask in the same way.
 
 All of a process share one budget. Beyond it something of the tenant goes who had most brought here, and of that what was used longest ago: so who pulls
 much makes others fetch nothing again. What somebody holds meanwhile is found as long as they do. Nothing of it is on a disk.
@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
+from collections.abc import Hashable
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
 from kubectl_reconcile.source.limits import MEBIBYTE
-from kubectl_reconcile.source.oci.access import OciAccess
 from kubectl_reconcile.source.running.places import TENANT
 
 T = TypeVar("T")
 
 MOST_BYTES: Final = 128 * MEBIBYTE
 
-Key = tuple[OciAccess, str, str]
-"""Who asked, the digest, and what was made of what has it."""
+Key = tuple[Hashable, str, str]
+"""Who asked, with what and whom; the digest; and what was made of what has it."""
 
 
 class _Held(Struct):

@@ -50,6 +50,7 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.git.cloned.folders import NotHereError
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.mounted import MountedTree
 from kubectl_reconcile.source.render.process import (
     SECONDS,
     RenderingEndedError,
@@ -251,7 +252,7 @@ class Renderer(Struct, eq=False):
                 ending().check()
                 break
             if not recorder.missing:
-                read = {**text, **recorder.files, **(files or {})}
+                read = {**text, **recorder.said, **(files or {})}
                 return Traces.of(_overlay(overlay, done, read, recorder.consulted), done, read)
             tree.bring(recorder.missing)
         return Traces(Rendering((), (), {}))
@@ -372,6 +373,13 @@ class _Recorder(Struct):
     missing: list[str] = field(default_factory=list)
     _bytes: int = 0
 
+    @property
+    def said(self) -> Mapping[str, bytes]:
+        """What was read, as it is committed: some files are restated, for what was fetched."""
+        if not isinstance(self.tree, MountedTree):
+            return self.files
+        return {path: self.tree.originals.get(path, data) for path, data in self.files.items()}
+
     def answer(self, question: str, path: str) -> Mapping[str, Any]:
         """Return what is at *path*, and for ``read`` what it holds, for ``list`` which names are in it."""
         try:
@@ -470,7 +478,7 @@ class _Wanted(Struct, frozen=True):
         elif self.release is None:
             said = done({"kustomize": _order(self.path, self.over, None)})
             text = {} if self.over is None else {FILE: self.over.text(None).encode()}
-            return _overlay(self.path, said, {**text, **recorder.files}, recorder.consulted)
+            return _overlay(self.path, said, {**text, **recorder.said}, recorder.consulted)
         elif self.release.held.problems:
             return Rendering((), self.release.held.problems, {})
         else:
@@ -495,7 +503,7 @@ def _over(over: Over, below: Rendering, done: _Done, recorder: _Recorder) -> Ren
     def built(objects: Sequence[RenderedObject]) -> Rendering:
         said = done({"kustomize": _order("", over, objects)})
         text = {FILE: over.text(len(objects)).encode()}
-        return _overlay(over.folder, said, {**text, **recorder.files}, recorder.consulted)
+        return _overlay(over.folder, said, {**text, **recorder.said}, recorder.consulted)
 
     first = built(below.objects)
     objects: tuple[RenderedObject, ...] | None = first.objects

@@ -93,6 +93,19 @@ def test_what_an_administrator_names_may_be_anywhere_but_where_clouds_keep_their
     assert "link-local" in policy.why_not("169.254.169.254", STATED, STATED)
 
 
+def test_what_files_name_is_stated_only_where_it_is_what_the_sync_states():
+    """A chart may depend on one of any URL, and whoever asks for that states it; the Sync doesn't."""
+    named = "http://charts.shop.svc/index.yaml"
+    assert UrlPolicy().why_not("10.0.0.5", named, named) == ""
+    assert "private address" in UrlPolicy(states=STATED).why_not("10.0.0.5", named, named)
+    assert UrlPolicy(states=STATED).why_not("93.184.216.34", named, named) == ""
+    assert UrlPolicy(states=STATED).why_not("10.0.0.5", STATED, named) == ""
+    assert "within the cluster" in UrlPolicy((), INSIDE, STATED).why_not("10.96.44.5", STATED, STATED)
+    allowed = UrlPolicy.of(["http://charts.shop.svc"], INSIDE)
+    assert UrlPolicy(allowed.addresses, INSIDE, STATED).why_not("10.96.44.5", named, named) == ""
+    assert "private address" in UrlPolicy(states="file:///srv/shop").why_not("10.0.0.5", named, named)
+
+
 @pytest.mark.parametrize("between", ["?@", "#@", "\\@", "?x=", "."])
 def test_what_can_be_read_as_another_host_isnt_the_place_that_is_stated(between):
     """Whoever connects may read it as the host in front, whoever judges as the one behind."""

@@ -49,13 +49,13 @@ def test_an_overlay_that_breaks_is_told_by_its_line_and_takes_nothing_away(
     sync.until_synced(git_server.push(FILES))
     remote = "namePrefix: p-\nresources:\n- ../base\n- github.com/org/repo?ref=v1\n"
     ready = sync.until("ProblemsInSource", git_server.push({"prod/kustomization.yaml": remote}))
-    assert ready["message"].startswith("prod/kustomization.yaml:4: kustomize can't build it: ")
+    assert ready["message"].startswith("prod/kustomization.yaml:4: https://github.com/org/repo at v1 isn't fetched: ")
     another = git_server.push({"prod/kustomization.yaml": f"{remote}# another try, which fails in the same words\n"})
     assert sync.until("ProblemsInSource", another)["message"] == ready["message"]
     assert cluster.members("ConfigMap", "shop") == {"p-web", "p-old", "p-made"}
     assert sync.status["health"]["counts"] == {"Current": 3}  # though nothing can be read of what it asks for
     shown = plugin("diff", "shop")
-    assert (shown.status, "copy it into the repository" in shown.err) == (4, True)
+    assert (shown.status, "kubectl reconcile lock prod" in " ".join(shown.err.split())) == (4, True)
     cluster.edit("ConfigMap", "p-web", {"data": {"a": "by hand"}})
     files = {
         "prod/kustomization.yaml": FILES["prod/kustomization.yaml"],

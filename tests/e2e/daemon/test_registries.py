@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from kubectl_reconcile.core.rendering.pinned.lock import Lock, text_of
+from kubectl_reconcile.core.resources.chart import ChartSpec
 from kubectl_reconcile.core.resources.oci.manifest import CHART_CONFIG, CHART_LAYER
 from tests.e2e.followed import Followed
 from tests.oci_signing import drawn, payload, payload_layer, pem, push_payloads
@@ -244,4 +246,56 @@ def test_a_chart_that_has_to_be_signed_is_applied_once_it_is(new_daemon, plugin,
     says(f"is pinned to 1.2.3@{old[:14]}", plugin, "rollback", "web", "--yes")
     assert sync.live["spec"]["source"]["chart"]["verify"] == {"secretRef": {"name": "keys"}}
     assert cluster.get("ConfigMap", "web")["data"]["color"] == "red"
+    assert PASSWORD not in daemon.log
+
+
+@pytest.mark.usefixtures("renders")
+def test_what_a_chart_depends_on_is_fetched_by_the_lock_file_beside_it(
+    daemon, plugin, cluster, registry, config_map, eventually
+):
+    charts = f"oci://{registry.host}/charts"
+
+    def database(color):
+        files = {
+            "database/Chart.yaml": "apiVersion: v2\nname: database\nversion: 1.2.3\n",
+            "database/templates/a.yaml": config_map("database", color=color),
+        }
+        layer, config = Layer(packed(files), CHART_LAYER), Layer(b"{}", CHART_CONFIG)
+        return registry.push("charts/database", "1.2.3", layer, config=config)
+
+    def push(color, lock=None):
+        entry = f"dependencies: [{{name: database, version: 1.2.3, repository: '{charts}'}}]\n"
+        files = {
+            "web/Chart.yaml": f"apiVersion: v2\nname: web\nversion: 0.1.0\n{entry}",
+            "web/templates/a.yaml": config_map("web", color=color),
+        }
+        if lock:
+            pin = ChartSpec(charts, "database", "1.2.3", lock)
+            files["web/reconcile.lock.yaml"] = text_of(Lock((pin,)))
+        return registry.push("team/shop", "1.4", Layer(packed(files), FLUX_LAYER))
+
+    def colors():
+        found = (cluster.get("ConfigMap", name) for name in ("web", "database"))
+        return [each and each["data"]["color"] for each in found]
+
+    cluster.apply(login(registry, "registry"))
+    locked = database("red")
+    first = push("red", locked)
+    url = f"oci://{registry.host}/team/shop"
+    flags = ("--tag", "1.4", "--path", "web", "--secret", "registry", "--interval", "1s", "--no-grant")
+    made = plugin("create", "shop", "--url", url, *flags)
+    assert made.status == 0, made
+    sync = Followed(cluster, "shop")
+    sync.until_synced(f"1.4@{first}")
+    assert colors() == ["red", "red"]
+    push("yellow")
+    eventually(lambda: "kubectl reconcile lock web" in sync.condition().get("message", ""), "the command is told")
+    assert colors() == ["red", "red"]
+
+    database("forged")  # the version is published again, as something else
+    sync.until_synced(f"1.4@{push('blue', locked)}")
+    assert colors() == ["blue", "red"]
+    push("green", "sha256:" + "0" * 64)
+    eventually(lambda: "charts/database has no manifest" in sync.condition().get("message", ""), "it is told")
+    assert colors() == ["blue", "red"]
     assert PASSWORD not in daemon.log

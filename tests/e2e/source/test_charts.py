@@ -455,7 +455,7 @@ def test_what_is_wrong_with_a_chart_comes_to_its_file_and_line(render, files, pa
 
 
 def test_what_is_not_vendored_is_told_with_the_command_that_does_it(render):
-    assert "run helm dependency build in the chart's folder" in problem(render({**WEB, "web/Chart.yaml": NEEDY})).hint
+    assert "helm dependency update writes Chart.lock" in problem(render({**WEB, "web/Chart.yaml": NEEDY})).hint
 
 
 LEAKS = {

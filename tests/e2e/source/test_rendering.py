@@ -327,7 +327,7 @@ def test_a_remote_base_is_told_with_its_line_and_what_to_do(render):
     found = render({"prod/kustomization.yaml": "resources:\n# ours\n- github.com/org/repo?ref=v1\n"})
     [problem] = found.problems
     assert (problem.path, problem.line) == ("prod/kustomization.yaml", 3)
-    assert problem.hint == "nothing is fetched while rendering: copy it into the repository and name its folder"
+    assert problem.hint == "kubectl reconcile lock prod"
 
 
 RUNS_SOMETHING = {
