@@ -116,6 +116,11 @@ class ApiConnection:
         return self._transport.route.server
 
     @property
+    def context(self) -> str:
+        """What the kubeconfig calls the server and who asks it; empty where none does."""
+        return self._transport.route.context
+
+    @property
     def namespace(self) -> str:
         """The namespace of objects that don't say: from the flag, the context, the pod, else ``default``."""
         return self._transport.route.namespace

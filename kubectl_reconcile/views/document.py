@@ -89,7 +89,7 @@ def grade_of(tone: Tone) -> str:
     return _GRADES.get(tone, "plain")
 
 
-def given(value: _T) -> _T | UnsetType:
+def given(value: _T | None) -> _T | UnsetType:
     """Return a value, unset where it says nothing."""
     return value or UNSET
 

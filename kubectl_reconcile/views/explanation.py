@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from kubectl_reconcile.core.objects import Manifest
+from kubectl_reconcile.core.health.health import HealthStatus
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, controller_of
 from kubectl_reconcile.core.planning.outlook.explain import ExplainedField, FieldState, outlook
 from kubectl_reconcile.core.rendering.origins import FieldLine
 from kubectl_reconcile.core.resources.verification import Verification
 from kubectl_reconcile.core.ssa.typed import ABSENT
-from kubectl_reconcile.engine.commands import explain
+from kubectl_reconcile.engine.commands import explain, owner_tree
 from kubectl_reconcile.engine.commands.explain import Explanation, FieldOrigin
 from kubectl_reconcile.engine.sync.session import Session
-from kubectl_reconcile.views.document import CommitDocument, Document, ObjectName, about, given
+from kubectl_reconcile.views.document import CommitDocument, Document, ObjectName, SyncName, about, among, given
 from kubectl_reconcile.views.masking import HIDDEN, hides_field, masked_live, without_texts
 from kubectl_reconcile.views.yamltext import dump
 
@@ -73,8 +75,12 @@ class ExplanationDocument(Document, frozen=True, kw_only=True):
 
 
 class ExplainedObjectDocument(ExplanationDocument, frozen=True, kw_only=True):
-    """One live object, and who set each of its fields. Values of Secrets are hidden."""
+    """One live object, how it is, and who set each of its fields. Values of Secrets are hidden."""
 
+    health: Annotated[str, among((each.value for each in HealthStatus), "The verdict in kstatus' words.")]
+    message: Annotated[str, about("Why it is so; empty if there is nothing to say.")]
+    sync: Annotated[SyncName | UnsetType, about("The Sync that it belongs to.")] = UNSET
+    owner: Annotated[ObjectName | UnsetType, about("The object that made it.")] = UNSET
     trouble: Annotated[str, about("What isn't known, and why; empty if everything is known.")]
     live: Annotated[
         list[str],
@@ -97,13 +103,26 @@ async def of_object(session: Session, live: Manifest) -> ExplainedObjectDocument
     found = await explain.explain_live(session, live)
     shown = masked_live(live, found.facts.change, found.secrets)
     metadata = {key: value for key, value in shown["metadata"].items() if key != "managedFields"}
+    health = owner_tree.health_of(session, live, found.sync)
+    owner = controller_of(live)
     lines = [] if found.may_hold_secrets else dump({**shown, "metadata": metadata})
     return ExplainedObjectDocument(
         **_explained(found, show_secrets=False),
+        health=health.status.value,
+        message=without_texts(health.message, found.secrets) if not found.may_hold_secrets else "",
+        sync=given(SyncName.of(ObjectRef.of(found.sync) if found.sync is not None else None)),
+        owner=_owner(owner, found.ref.namespace) if owner else UNSET,
         trouble="; ".join(filter(None, [found.trouble, _UNSHOWN if found.may_hold_secrets else ""])),
         live=lines[:_MOST_LINES],
         left_out=max(len(lines) - _MOST_LINES, 0),
     )
+
+
+def _owner(reference: Mapping[str, Any], namespace: str) -> ObjectName:
+    """Return the controller of an object, which is in the same namespace, or in none."""
+    group = str(reference.get("apiVersion") or "").rpartition("/")[0]
+    kind, name = str(reference.get("kind") or ""), str(reference.get("name") or "")
+    return ObjectName(group=group, kind=kind, namespace=namespace, name=name)
 
 
 def is_hidden(found: Explanation, path: tuple[str, ...]) -> bool:

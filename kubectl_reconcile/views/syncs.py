@@ -12,8 +12,9 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
+from kubectl_reconcile.core.annotations import SYNC_REQUESTED_AT
 from kubectl_reconcile.core.health.health import HealthStatus
-from kubectl_reconcile.core.objects import Manifest, conditions_of, map_at, maps_in
+from kubectl_reconcile.core.objects import Manifest, annotations_of, conditions_of, map_at, maps_in
 from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.history import current_of
 from kubectl_reconcile.core.resources.source import address_of, chart_settings, path_of
@@ -136,6 +137,7 @@ class RowDocument(Document, frozen=True, kw_only=True):
     objects: Annotated[int | None, about("How many objects it has; null if unknown.")]
     health: Annotated[dict[str, Count], about("How many objects by their health.")]
     changed_at: Time
+    requested: Annotated[bool, about("Somebody has asked for a sync that hasn't ended yet.")] = False
     message: Annotated[str, about("Why it is in this state; up to 300 characters in lists.")]
 
 
@@ -203,6 +205,7 @@ def row(sync: Manifest) -> RowDocument:
         objects=map_at(found, "summary").get("total"),
         health={word: count for word, count in map_at(found, "health", "counts").items() if count},
         changed_at=str(newest.get("time") or metadata.get("creationTimestamp") or ""),
+        requested=annotations_of(sync).get(SYNC_REQUESTED_AT, "") not in {"", found.get("lastHandledSyncAt")},
         message=message_of(sync)[:_MESSAGE],
     )
 

@@ -101,7 +101,8 @@ class _Api:
     async def about(self, _request: web.Request) -> web.Response:
         who = asker()
         client = who.session.client
-        about = {"version": __version__, "server": client.server, "namespace": client.namespace}
+        place = {"context": client.context, "server": client.server, "namespace": client.namespace}
+        about = {"version": __version__, **place}
         return answered({**about, "name": who.name, "guest": who.guest})
 
     async def syncs(self, request: web.Request) -> web.Response:

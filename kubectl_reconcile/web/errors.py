@@ -5,7 +5,9 @@ Errors that a user can meet say what is wrong and what to do. Any other is a fau
 
 from __future__ import annotations
 
+import json
 import logging
+from html import escape
 from typing import Any
 
 from aiohttp import web
@@ -67,6 +69,28 @@ def answer_of(error: Exception) -> web.Response:
             return refused(status, str(error).removesuffix(f" (hint: {hint})"), _on_a_page(error, hint))
     _LOG.error("request failed", exc_info=error)
     return refused(500, "this is a fault of kubectl-reconcile; its log has the details")
+
+
+def as_page(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+    """Return an answer that is an error as a page to read, where a person at a browser has asked for one."""
+    wants = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+    if not wants or answer.status < 400 or not isinstance(answer, web.Response) or request.path.startswith("/api/"):
+        return answer
+    told = json.loads(answer.text or "{}").get("error") or {}
+    message, hint = escape(str(told.get("message") or "")), escape(str(told.get("hint") or ""))
+    text = _PAGE.format(message=f"{message[:1].upper()}{message[1:]}", hint=hint)
+    return web.Response(status=answer.status, text=text, content_type="text/html")
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>kubectl reconcile</title>
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/assets/page.css"></head>
+<body><main><h1>kubectl reconcile</h1><div class="trouble" role="alert"><p><b>{message}</b></p><p>{hint}</p></div>
+<p><a href="/">All Syncs</a></p></main></body>
+</html>
+"""
 
 
 def _on_a_page(error: Exception, hint: str) -> str:

@@ -19,10 +19,11 @@ from aiohttp.typedefs import Handler, Middleware
 
 from kubectl_reconcile.cluster.errors import Unauthorized
 from kubectl_reconcile.web.asking import Asker, Door
-from kubectl_reconcile.web.errors import HttpLog, Refused, answer_of, refused
+from kubectl_reconcile.web.errors import HttpLog, Refused, answer_of, as_page, refused
 from kubectl_reconcile.web.rate_limit import RateLimit
 
 LARGEST_BODY_BYTES = 16 * 1024
+_LONGEST_SHOWN = 200
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -62,8 +63,7 @@ def guarded(door: Door, limit: RateLimit) -> Middleware:
     """
     strangers, under_way = RateLimit(limit.burst, limit.per_s), Counter[str]()
 
-    @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         who: Asker | None = None
         try:
             who = await _admitted(door, limit, strangers, request)
@@ -71,12 +71,18 @@ def guarded(door: Door, limit: RateLimit) -> Middleware:
                 return door.unknown()
             with _counted(under_way, who, request):
                 return await handler(request)
+        except web.HTTPNotFound:
+            return refused(404, f"there is no page {request.path[:_LONGEST_SHOWN]}", "the address may be incomplete")
         except web.HTTPException as error:
             return refused(error.status, error.reason)
         except (asyncio.CancelledError, ConnectionResetError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
             return _told(error, door, who)
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        return as_page(request, await answer(request, handler))
 
     return guard
 

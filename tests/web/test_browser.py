@@ -3,9 +3,12 @@
 import stat
 
 from kubectl_reconcile.cli.verbs.operate import ui
+from kubectl_reconcile.core.annotations import FOLLOWS, SYNC_REQUESTED_AT
+from kubectl_reconcile.engine.api.sync_requests import DAEMON_LABEL, now_text
 from kubectl_reconcile.views import tree
 from kubectl_reconcile.views.syncs import RowDocument
 from kubectl_reconcile.web.fleet_feed import FleetFeed
+from tests.e2e.cluster import until_may
 from tests.web import browser
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -219,3 +222,99 @@ async def test_what_would_go_along_though_git_asks_for_it_is_named(tab, followed
     headings = "[...document.querySelectorAll('.card.warn h3')]"
     said = f"{headings}.find(each => each.innerText.includes('asks for')).nextElementSibling.innerText"
     assert f"ConfigMap/{place}/inside" in await tab.value(said)
+
+
+async def test_each_object_says_whether_it_is_in_sync_and_is_found_by_that(tab, followed, manifests, kubectl):
+    def settings(name, color):
+        return manifests("config_map")(name, color=color)
+
+    place, account = f"-n{followed.namespace}", f"system:serviceaccount:{followed.namespace}:kubectl-reconcile"
+    kubectl("create", "rolebinding", "all", "--clusterrole=admin", f"--user={account}", place)
+    until_may(kubectl, account, "patch", "configmaps", followed.namespace)
+    await followed.make()
+    followed.push({f"{name}.yaml": settings(name, "red") for name in ("same", "drifting", "painted", "going")})
+    await followed.sync()
+    followed.push({"painted.yaml": settings("painted", "blue"), "going.yaml": None, "new.yaml": settings("new", "red")})
+    path = f"/api/v1/namespaces/{followed.namespace}/configmaps/drifting"
+    await followed.session.client.patch(path, {"data": {"color": "black"}}, manager="somebody")
+    await tab.open(f"{tab.origin}/syncs/{followed.namespace}/shop")
+    await tab.sees("drifted", "[role=tree]")
+    rows = "[...document.querySelectorAll('[role=treeitem]')]"
+    said = await tab.value(
+        f"{rows}.map(each => [each.querySelector('a').innerText, each.querySelector('.n-sync').innerText])"
+    )
+    words = {name.rpartition("/")[2]: word.strip("✓▲✕○\n ") for name, word in said}
+    assert words == {"same": "in sync", "drifting": "drifted", "painted": "changed in Git", "going": "to delete"}
+    await tab.sees("1 object that the source asks for", ".note")
+    lefts = await tab.value(
+        f"[...new Set({rows}.map(each => each.querySelector('.n-sync').getBoundingClientRect().left))]"
+    )
+    assert len(lefts) == 1, "columns stand below one another"
+    await tab.value("document.querySelector('.tools input').focus()")
+    await tab.tell("Input.insertText", text="drifted")
+    await tab.until(f"{rows}.length === 1")
+    await tab.sees("drifting", "[role=tree]")
+
+
+async def test_back_leads_to_the_place_that_was_left_and_a_tab_of_a_sync_has_an_address(tab, followed, manifests):
+    await followed.make()
+    followed.push({f"{at:03}.yaml": manifests("config_map")(f"settings-{at:03}") for at in range(60)})
+    await followed.sync()
+    await tab.open(f"{tab.origin}/syncs/{followed.namespace}/shop")
+    await tab.sees("settings-000", "[role=tree]")
+    await tab.until(
+        "scrollTo(0, 900), scrollY > 800 && document.querySelector('main').innerText.includes('settings-030')"
+    )
+    place = await tab.value("scrollY")
+    await tab.value(
+        "[...document.querySelectorAll('[role=treeitem] a')].find(each => each.innerText.includes('settings-030')).click()"
+    )
+    await tab.sees("Current", "main p .state")
+    await tab.sees(f"Sync {followed.namespace}/shop", ".links")
+    await tab.value("history.back()")
+    await tab.until(f"Math.abs(scrollY - {place}) < 2")
+    await tab.value("location.hash = '#conditions'")
+    await tab.until("document.querySelector('[role=tab][aria-selected=true]').innerText === 'Conditions'")
+
+
+async def test_what_no_page_answers_is_a_sentence_to_read_at_a_browser_and_json_for_a_program(port, served, session):
+    page = await served(session, entered=False)
+    html = {"Accept": "text/html,application/xhtml+xml"}
+    async with await page.ask("/syncs", headers=html) as answer:
+        text = await answer.text()
+        assert (answer.status, answer.content_type) == (401, "text/html")
+    assert "You aren&#x27;t signed in" in text
+    await page.enter()
+    async with await page.ask("/nowhere/<b>", headers=html) as answer:
+        assert (answer.status, answer.content_type) == (404, "text/html")
+        assert "&lt;b&gt;" in await answer.text()
+    for path, headers in (("/api/v1/nowhere", html), ("/nowhere", {})):
+        async with await page.ask(path, headers=headers) as answer:
+            assert (answer.status, answer.content_type) == (404, "application/json")
+
+
+async def test_a_sync_that_was_asked_for_says_when_it_has_ended(tab, followed, manifests, session):
+    await followed.make()
+    followed.push({"settings.yaml": manifests("config_map")("settings")})
+    await followed.sync()
+    spec = {"holderIdentity": "one", "leaseDurationSeconds": 3600, "renewTime": now_text()}
+    labels = dict([DAEMON_LABEL.split("=")], **{FOLLOWS: followed.namespace})
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "one", "labels": labels},
+        "spec": {**spec, "renewTime": spec["renewTime"].replace("Z", ".000000Z")},
+    }
+    await session.client.create(f"/apis/coordination.k8s.io/v1/namespaces/{followed.namespace}/leases", lease)
+    await tab.open(f"{tab.origin}/syncs/{followed.namespace}/shop")
+    await tab.sees("Sync now", "header.title")
+    await tab.value(
+        "[...document.querySelectorAll('header.title button')].find(each => each.innerText === 'Sync now').click()"
+    )
+    await tab.sees("reads the source once more", "dialog")
+    await tab.value("document.querySelector('dialog .button').click()")
+    await tab.sees("A sync is running", "header.title")
+    path = f"/apis/reconcile.dev/v1alpha1/namespaces/{followed.namespace}/syncs/shop"
+    asked = (await session.client.get(path))["metadata"]["annotations"][SYNC_REQUESTED_AT]
+    await followed.status(lastHandledSyncAt=asked)
+    await tab.sees("The sync has ended", "header.title")

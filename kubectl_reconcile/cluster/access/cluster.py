@@ -86,7 +86,7 @@ class Tls(Guarded, frozen=True):
 class Route(Guarded, frozen=True):
     """An access resolved: everything that a request needs besides itself.
 
-    *expires_at_s* is on the monotonic clock; past it, resolve again. *headers* carry authorization and impersonation.
+    *context* is what the kubeconfig calls it, empty where none does. *expires_at_s* is on the monotonic clock; past it, resolve again. *headers* carry authorization and impersonation.
     """
 
     hidden: ClassVar = frozenset({"headers"})
@@ -98,6 +98,7 @@ class Route(Guarded, frozen=True):
     tls_server_name: str = ""
     proxy: str = ""
     expires_at_s: float = NEVER
+    context: str = ""
 
     @property
     def near(self) -> bool:
@@ -129,7 +130,8 @@ async def resolve(access: Access) -> Route:
     if not cluster.get("server"):
         raise NoClusterConfigured
     user, expires_at_s = await with_plugin(user)
-    return await _kubeconfig_route(access, cluster, user, str(context.get("namespace") or ""), expires_at_s)
+    route = await _kubeconfig_route(access, cluster, user, str(context.get("namespace") or ""), expires_at_s)
+    return replace(route, context=access.context or str((config or {}).get("current-context") or ""))
 
 
 async def _kubeconfig_route(

@@ -73,7 +73,7 @@ class FieldOrigin(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One object, explained. *asker* is who asks for it in a phrase, *file* where, *trouble* why more isn't known.
+    """One object, explained. *asker* is who asks for it in a phrase, *sync* the one that it belongs to, *file* where, *trouble* why more isn't known.
 
     *verification* is whose signature what its Sync follows has, where that is asked for. *asks_for_field* tells that a single
     place of it was meant. *secrets* are texts that variables brought from Secrets, which nobody may see; *may_hold_secrets* tells that
@@ -93,6 +93,7 @@ class Explanation:
     asks_for_field: bool = False
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     may_hold_secrets: bool = False
+    sync: Manifest | None = field(default=None, repr=False)
 
     @property
     def ref(self) -> ObjectRef:
@@ -136,8 +137,13 @@ async def _told(session: Session, live: Manifest, query: IgnoreRule | None, file
     member = await _member_above(session, live)
     parent = await _parent(session, member) if member is not None else None
     seen = _Seen(live, await _schema(session, live), query, member, parent)
-    if files is not None:
-        return await _by_files(session, seen, files)
+    found = await _by_files(session, seen, files) if files is not None else await _by_sync(session, seen)
+    return replace(found, sync=parent)
+
+
+async def _by_sync(session: Session, seen: _Seen) -> Explanation:
+    """Return what is known by the source that its Sync follows, or, where there is none, by who owns its fields."""
+    parent = seen.parent
     if parent is None or Sync.of(parent).source is None:
         return seen.by_owners(seen.unread)
     try:

@@ -103,6 +103,12 @@ async def of_object(session: Session, manifest: Manifest) -> OwnerTree:
     return await look.family(manifest, None, frozenset({namespace} if namespace else ()))
 
 
+def health_of(session: Session, manifest: Manifest, sync: Manifest | None) -> Health:
+    """Return how one object is by itself, by the rules of its *sync*, if it has one."""
+    rules = _rules_of(session, sync) if sync is not None else HealthRules(kinds=session.modules.health)
+    return _Lookup(session, rules).judge([manifest])(manifest)
+
+
 def _rules_of(session: Session, sync: Manifest) -> HealthRules:
     """Return how the members of a Sync are judged; what can't be meant as it is written adds nothing."""
     try:
@@ -177,12 +183,12 @@ class _Lookup(Struct):
         known = [*tops, *(each for found in sets.values() for each in found)]
         wanted = _below(owned, [each["metadata"]["uid"] for each in known])
         whole = {each["metadata"]["uid"]: each for each in await self._whole(wanted)}
-        judge = self._judge([root, *known, *whole.values()])
+        judge = self.judge([root, *known, *whole.values()])
         relatives = tuple(_relative(each, owned, whole, sets, judge) for each in sorted(tops, key=_order))
         top = relatives[0] if members is None else OwnedObject(root, judge(root), relatives)
         return OwnerTree(top, tuple(sorted(self.unseen)), tuple(sorted(self.unasked)))
 
-    def _judge(self, found: Iterable[Manifest]) -> _Judge:
+    def judge(self, found: Iterable[Manifest]) -> _Judge:
         """Return what judges objects of a family by themselves, a member as its Sync does; *found* are all of them."""
         spoken, now = {GroupVersionKind.of(each).group_kind for each in found if each.get("status")}, now_text()
 

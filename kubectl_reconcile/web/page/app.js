@@ -46,7 +46,7 @@ function App() {
     <a class="skip" href="#main">Skip to the content</a>
     <header class="top">
       <${A} class="home" href="/"><img src="/assets/icon.svg" alt="" width="20" height="20"/> kubectl reconcile<//>
-      <span class="server">${about?.server.replace(/^https?:\/\//, '')}</span>
+      <span class="server" title=${about?.server}>${about && (about.context || about.server.replace(/^https?:\/\//, ''))}</span>
       <${Live}/>
       ${about?.guest && html`<a href="/start" title="Signed in; sign out">${about.name}</a>`}
       <button class="quiet" aria-label="Keys" onClick=${() => setHelp(true)}>?</button>

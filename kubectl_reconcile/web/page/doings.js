@@ -22,12 +22,17 @@ function Question({title, text, path, body, foresees, close, done, children}) {
   </dialog>`;
 }
 
-export function Doing({label, may = true, ...rest}) {
+// `told` says how it goes on of what was said once it was asked for.
+export function Doing({label, may = true, told = said => said, begun, ...rest}) {
   const [open, setOpen] = useState(false), [said, setSaid] = useState('');
-  return html`<span class="doing"><button disabled=${!may} title=${may ? null : 'You may not write this Sync'} onClick=${() => { setSaid(''); setOpen(true); }}>${label}</button>
-    <span role="status" class="aside">${said}</span>
+  return html`<span class="doing"><button disabled=${!may} title=${may ? null : 'You may not write this Sync'} onClick=${() => { setSaid(''); setOpen(true); begun?.(); }}>${label}</button>
+    <span role="status" class="aside">${told(said)}</span>
     ${open && html`<${Question} ...${rest} close=${() => setOpen(false)} done=${setSaid}/>`}</span>`;
 }
 
-export const SyncNow = ({path, may}) => html`<${Doing} label="Sync now" title="Sync now" may=${may} path=${`/syncs/${path}/sync`} foresees=${`/syncs/${path}/plan`}
-  text="The daemon reads the source once more, and does what it then asks for."/>`;
+export function SyncNow({path, sync}) {
+  const before = useRef();
+  const told = said => said && (sync.requested ? 'A sync is running …' : before.current === sync.resourceVersion ? said : 'The sync has ended');
+  return html`<${Doing} label="Sync now" title="Sync now" may=${sync.mayWrite} path=${`/syncs/${path}/sync`} foresees=${`/syncs/${path}/plan`} told=${told}
+    begun=${() => { before.current = sync.resourceVersion; }} text="The daemon reads the source once more, and does what it then asks for."/>`;
+}

@@ -70,7 +70,7 @@ function Row({row, style, index, narrow}) {
     <span role="cell" class="c-repository aside" title=${row.url}>${row.url ? `${row.url.replace(/^https?:\/\//, '')} ${row.path === '.' ? '' : row.path}` : 'applied by hand'}</span>
     <span role="cell" class="c-revision"><code>${row.revision}</code></span>
     <span role="cell" class="c-changed aside"><${Age} time=${row.changedAt} ago=${narrow}/></span>
-    <span role="cell" class="c-message" title=${health}>${row.message}</span>
+    <span role="cell" class="c-message" title=${[row.message, health].filter(Boolean).join('\n')}>${row.message}</span>
   </div>`;
 }
 

@@ -27,13 +27,15 @@ export const get = (path, signal) => asked(path, {signal});
 export const post = (path, body) =>
   asked(path, {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}});
 
-// What is at a path, asked again when `version` changes, after a pause.
+// What is at a path, asked again when `version` changes, after a pause; nothing where there is no path.
 export function useData(path, version = 0, pauseMs = 300) {
   const [state, set] = useState({busy: true});
   const ask = useRef();
   useEffect(() => {
     const stop = new AbortController();
     let busy = false, wanted = false;
+    ask.current = () => {};
+    if (!path) return;
     ask.current = async () => {
       wanted = busy;
       if (busy || stop.signal.aborted) return;
@@ -66,15 +68,28 @@ function useEventsOf(target, kind, tell) {
 }
 
 export function go(url, {replace = false} = {}) {
+  if (!replace) history.replaceState({...history.state, top: scrollY}, '');
   history[replace ? 'replaceState' : 'pushState'](null, '', url);
   if (!replace) scrollTo(0, 0);
   dispatchEvent(new PopStateEvent('popstate'));
 }
 
+// Goes back to where somebody was on a page, once that is as long again as it was.
+history.scrollRestoration = 'manual';
+function goBackTo(top) {
+  const until = Date.now() + 3000;
+  const look = () => {
+    scrollTo(0, top);
+    if (scrollY < top - 1 && Date.now() < until) requestAnimationFrame(look);
+  };
+  look();
+}
+addEventListener('popstate', event => { if (event.isTrusted) goBackTo(event.state?.top || 0); });
+
 export function useLocation() {
   const [, set] = useState(0);
-  useEventsOf(window, 'popstate', () => set(count => count + 1));
-  return {path: location.pathname, query: new URLSearchParams(location.search)};
+  for (const kind of ['popstate', 'hashchange']) useEventsOf(window, kind, () => set(count => count + 1));
+  return {path: location.pathname, query: new URLSearchParams(location.search), hash: location.hash.slice(1)};
 }
 
 export function A({href, children, ...rest}) {

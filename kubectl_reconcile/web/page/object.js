@@ -1,6 +1,6 @@
 // One object: as it is, who owns each field, who asked for it, and what the next sync does about it.
 import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Ago, State, counted, esc, found as drawn, useChangesAt, useData} from './lib.js';
+import {A, Age, Ago, State, counted, esc, found as drawn, gradeOf, objectPath, syncPath, useChangesAt, useData} from './lib.js';
 import {Events} from './sync.js';
 
 const GRADES = {same: 'good', git: 'warn', drift: 'warn', both: 'warn'};
@@ -36,8 +36,12 @@ export function Thing({kind, namespace, name}) {
     <nav class="crumbs" aria-label="Where you are"><${A} href="/">Syncs<//> / ${namespace === '-' ? 'cluster' : namespace} / ${kind}</nav>
     <header class="title"><h1>${name}</h1> <button onClick=${again}>Look again</button></header>
     ${drawn(asked, found => html`
+      <p><${State} grade=${gradeOf(found.health)} text=${found.health}/> ${found.message}</p>
+      <p class="links">${found.sync && html`<${A} href=${`/syncs/${syncPath(found.sync)}`}>Sync ${found.sync.namespace}/${found.sync.name}<//>`}
+        ${found.owner && html`<${A} href=${objectPath(found.owner)}>${found.owner.kind}/${found.owner.name}, its owner<//>`}</p>
       <p class="said">${found.asker}${found.file && html`, from <span class="place">${found.file}${found.line ? `:${found.line}` : ''}</span>`}
         ${found.commit && html`, last changed by <code>${found.commit.sha.slice(0, 7)}</code> of ${found.commit.author}, <${Age} time=${found.commit.committedAt} ago/>: ${found.commit.subject}`}</p>
+      ${kind === 'Pod' && html`<${Logs} path=${path}/>`}
       ${(found.unread || found.trouble) && html`<p class="note">${found.trouble || `What is asked for isn’t known: ${found.unread}`}</p>`}
       <h2>Fields <span class="aside">${fields.length}</span></h2>
       <form class="filters" role="search" onSubmit=${event => event.preventDefault()}><input type="search" aria-label="Search fields" placeholder="Search path, owner, state" value=${text} onInput=${event => setText(event.target.value)}/></form>
@@ -47,7 +51,6 @@ export function Thing({kind, namespace, name}) {
       <h2>As it is</h2>
       <pre class="live-object" tabindex="0">${found.live.join('\n')}</pre>
       ${found.leftOut > 0 && html`<p class="aside">and ${counted(found.leftOut, 'line')} more</p>`}`, 'Explaining …')}
-    ${kind === 'Pod' && html`<${Logs} path=${path}/>`}
     <h2>Events</h2><${Events} path=${path} version=${version}/>
   </article>`;
 }

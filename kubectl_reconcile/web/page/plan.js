@@ -92,8 +92,9 @@ const Holds = ({holds}) => holds.map(hold => html`<section class="card warn"><h2
 
 export function Plan({namespace, name, query}) {
   const path = syncPath({namespace, name}), revision = query.get('revision') || '', beside = query.get('view') === 'beside';
-  const asked = useData(`/syncs/${path}/plan${revision ? `?revision=${esc(revision)}` : ''}`, useChangesOf(namespace, name), 5000), {data: plan, busy, again} = asked;
-  const {data: sync} = useData(`/syncs/${path}`);
+  const version = useChangesOf(namespace, name);
+  const asked = useData(`/syncs/${path}/plan${revision ? `?revision=${esc(revision)}` : ''}`, version, 5000), {data: plan, busy, again} = asked;
+  const {data: sync} = useData(`/syncs/${path}`, version);
   const own = sync && plan && !revision;
   const held = own ? heldActions(plan.changes) : [];
   const to = (which, view) => {
@@ -118,7 +119,7 @@ export function Plan({namespace, name, query}) {
         <span class="place">${one.path}${one.line ? `:${one.line}` : ''}</span> ${one.message} ${one.hint && html`<span class="aside">${one.hint}</span>`}`}/>
       <${Holds} holds=${plan.holds}/>
       ${own && html`<p class="doings">
-        ${plan.changes.length > 0 && !sync.suspended && html`<${SyncNow} path=${path} may=${sync.mayWrite}/>`}
+        ${plan.changes.length > 0 && !sync.suspended && html`<${SyncNow} path=${path} sync=${sync}/>`}
         ${plan.holds.length > 0 && html`<${Doing} label="Approve what is held" title="Delete them" may=${sync.mayWrite} path=${`/syncs/${path}/approve`} body=${{approval: plan.approval}}
           text="Just these deletions go through. If others are held by then, nothing is approved."><${Holds} holds=${plan.holds}/><//>`}
         ${held.map(([object, actions]) => html`<${Doing} label=${`Approve actions of ${nameOf(object)}`} title="Run them" path=${`${objectPath(object)}/approve`}

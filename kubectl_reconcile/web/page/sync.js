@@ -1,8 +1,8 @@
 // One Sync: how it is and why, what belongs to it, what it has applied, and what was said of it.
-import {html, useState} from './vendor/preact-htm.js';
-import {A, Age, Ago, Card, Crumbs, Out, State, found, go, gradeOf, syncPath, useChangesOf, useData, useKeys} from './lib.js';
+import {html, useMemo} from './vendor/preact-htm.js';
+import {A, Age, Ago, Card, Crumbs, Out, State, counted, found, go, gradeOf, syncPath, useChangesOf, useData, useKeys, useLocation} from './lib.js';
 import {Doing, SyncNow} from './doings.js';
-import {Tree} from './tree.js';
+import {Tree, judge} from './tree.js';
 
 const GOOD = {Ready: 'True', Synced: 'True', Healthy: 'True', Reconciling: 'False', Stalled: 'False'};
 const gradeOfCondition = one => !GOOD[one.type] ? 'plain' : GOOD[one.type] === one.status ? 'good' : one.status === 'Unknown' ? 'warn' : 'bad';
@@ -44,10 +44,14 @@ export function Events({path, version}) {
   </li>`)}</ol>`);
 }
 
-function Objects({path, version, home}) {
+function Objects({path, version, home, follows}) {
   const asked = useData(`/syncs/${path}/tree`, version, 2000);
+  const {data: plan} = useData(follows && `/syncs/${path}/plan`, version, 5000);
+  const stateOf = useMemo(() => judge(plan), [plan]);
+  const coming = (plan?.changes || []).filter(change => change.op === 'create').length;
   return found(asked, ({root, unseen}) => html`<div aria-busy=${asked.busy}>
-    <${Tree} root=${root} home=${home}/>
+    ${coming > 0 && html`<p class="note">${counted(coming, 'object')} that the source asks for ${coming === 1 ? 'isn’t' : 'aren’t'} there yet: <${A} href=${`/syncs/${path}/plan`}>what comes next<//></p>`}
+    <${Tree} root=${root} home=${home} stateOf=${stateOf}/>
     ${unseen.length > 0 && html`<p class="aside">Can’t list ${unseen.join(', ')}; such aren’t shown.</p>`}
   </div>`);
 }
@@ -58,13 +62,13 @@ export function Sync({namespace, name}) {
   const path = syncPath({namespace, name});
   const version = useChangesOf(namespace, name);
   const asked = useData(`/syncs/${path}`, version), {data: sync, error} = asked;
-  const [tab, setTab] = useState(location.hash.slice(1) || 'objects');
+  const {hash} = useLocation(), tab = TABS.some(([which]) => which === hash) ? hash : 'objects';
   const plan = `/syncs/${path}/plan`;
   useKeys({p: () => go(plan)});
-  const choose = which => { setTab(which); history.replaceState(null, '', `#${which}`); };
+  const choose = which => go(`#${which}`, {replace: true});
   if (!sync || error?.status === 404) return html`<h1>${name}</h1>${found({...asked, data: null})}`;
   const panel = {
-    objects: () => html`<${Objects} path=${path} version=${version} home=${namespace}/>`,
+    objects: () => html`<${Objects} path=${path} version=${version} home=${namespace} follows=${!!(sync.url && sync.applied)}/>`,
     history: () => html`<${History} path=${path} version=${version} may=${sync.mayWrite}/>`,
     events: () => html`<${Events} path=${`/syncs/${path}`} version=${version}/>`,
     conditions: () => html`<ul class="plain conditions">${sync.conditions.map(one => html`<li>
@@ -75,7 +79,7 @@ export function Sync({namespace, name}) {
     <${Crumbs} namespace=${namespace}/>
     <header class="title"><h1>${name}</h1> <${State} grade=${sync.grade} text=${sync.state}/>
       ${sync.url && html`<${A} class="button" href=${plan}>What comes next<//>`}
-      ${sync.url && !sync.suspended && html`<${SyncNow} path=${path} may=${sync.mayWrite}/>`}
+      ${sync.url && !sync.suspended && html`<${SyncNow} path=${path} sync=${sync}/>`}
       ${sync.suspended || sync.pinned ? html`<${Doing} label="Resume" title="Resume" may=${sync.mayWrite} path=${`/syncs/${path}/resume`} foresees=${!sync.pinned && `/syncs/${path}/plan`}
           text=${sync.pinned ? `It follows ${sync.followedBefore} again.` : 'The daemon puts right what differs from Git.'}/>`
         : html`<${Doing} label="Suspend" title="Suspend" may=${sync.mayWrite} path=${`/syncs/${path}/suspend`} text="The cluster is left as it is, drift too, until somebody resumes it."/>`}</header>

@@ -73,6 +73,7 @@ def schemas() -> dict[str, Schema]:
         ),
         "About": record(
             version=text("Of kubectl-reconcile."),
+            context=text("What your kubeconfig calls the cluster; empty if a daemon serves the web UI."),
             server=text("The address of the API server."),
             namespace=text("The namespace for names without one."),
             name=text("The name by which the cluster knows you; empty until it was requested."),
