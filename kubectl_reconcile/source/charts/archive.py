@@ -18,6 +18,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.manifests.tree import ABSENT, FOLDER, EntryKind, Tree, TreeEntry
+from kubectl_reconcile.source.charts import zstd
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
 
@@ -31,7 +32,7 @@ _LONGEST_PATH: Final = 1024
 class _Counted(io.RawIOBase):
     """What an archive unpacks to, up to a bound."""
 
-    def __init__(self, unpacked: io.BufferedIOBase, what: str) -> None:
+    def __init__(self, unpacked: io.BufferedIOBase | io.RawIOBase, what: str) -> None:
         self._unpacked, self._what = unpacked, what
         self._left = MOST_UNPACKED_BYTES
 
@@ -39,7 +40,7 @@ class _Counted(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        data = self._unpacked.read(size if 0 <= size <= MEBIBYTE else MEBIBYTE)
+        data = self._unpacked.read(size if 0 <= size <= MEBIBYTE else MEBIBYTE) or b""
         self._left -= len(data)
         if self._left < 0:
             raise _refused(self._what, f"unpacks to more than {MOST_UNPACKED_BYTES // MEBIBYTE} MiB")
@@ -69,18 +70,14 @@ CHART: Final = "the chart's archive"
 
 
 def files_of(packed: bytes, what: str, limits: GitLimits) -> dict[str, bytes]:
-    """Return the files of a tar archive, gzipped or not, by their paths; *what* it is called in an error.
+    """Return the files of a tar archive, plain or packed by gzip or zstd, by their paths; *what* it is called in an error.
 
     Raises:
         SourceError: it isn't one, or holds anything but plain files and folders, each once, at most so many and so large.
     """
     files: dict[str, bytes] = {}
     folders: set[str] = set()
-    is_gzipped = packed.startswith(_GZIP)
-    if packed.startswith(_ZSTD):
-        raise _refused(what, "is packed by zstd, which isn't read", "pack it by gzip")
-    raw = io.BytesIO(packed)
-    stream: io.BufferedIOBase = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
+    called, stream = _opened(packed)
     try:
         with tarfile.open(fileobj=_Counted(stream, what), mode="r|") as archive:
             for count, entry in enumerate(archive):
@@ -99,13 +96,23 @@ def files_of(packed: bytes, what: str, limits: GitLimits) -> dict[str, bytes]:
                     raise _refused(what, said, raising("file_bytes"))
                 content = archive.extractfile(entry)
                 files[path] = content.read() if content is not None else b""
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
-        raise _refused(what, f"isn't a {'gzipped ' if is_gzipped else ''}tar archive: {error}") from None
+    except RecursionError:  # the library calls itself for each
+        raise _refused(what, "has too many headers that belong to one entry") from None
+    except (tarfile.TarError, zlib.error, zstd.ZstdError, EOFError, OSError, ValueError) as error:
+        raise _refused(what, f"isn't a {called}: {error}") from None
     return checked(files, what, folders)
 
 
 _GZIP: Final = b"\x1f\x8b"
-_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+
+
+def _opened(packed: bytes) -> tuple[str, io.BufferedIOBase | io.RawIOBase]:
+    """Return what an archive is called that begins so, and what it unpacks to."""
+    if packed.startswith(_GZIP):
+        return "gzipped tar archive", gzip.GzipFile(fileobj=io.BytesIO(packed))
+    if packed.startswith(zstd.MAGIC):
+        return "tar archive packed by zstd", zstd.ZstdReader(packed)
+    return "tar archive", io.BytesIO(packed)
 
 
 def checked(files: dict[str, bytes], what: str, folders: Iterable[str] = ()) -> dict[str, bytes]:

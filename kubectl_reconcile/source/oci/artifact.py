@@ -16,6 +16,7 @@ from kubectl_reconcile.core.resources.oci.manifest import (
     layers_of,
     refuse_image,
 )
+from kubectl_reconcile.source.charts import zstd
 from kubectl_reconcile.source.charts.archive import (
     MOST_UNPACKED_BYTES,
     Archive,
@@ -131,4 +132,4 @@ def _checked(given: list[tuple[str, bytes]], registry: Registry, what: str) -> d
 
 def _is_archive(data: bytes) -> bool:
     """Tell whether it begins as archives do, packed or not."""
-    return data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")) or data[_USTAR] == b"ustar"
+    return data.startswith((b"\x1f\x8b", zstd.MAGIC)) or data[_USTAR] == b"ustar"

@@ -5,7 +5,7 @@ image is called an *artifact*.
 
 What is read, and who makes it:
 
-- one layer that is a tar archive, gzipped or not: ``flux push artifact``, a folder pushed by ORAS;
+- one layer that is a tar archive, plain or packed by gzip or zstd: ``flux push artifact``, a folder pushed by ORAS;
 - layers that are files, each with its title: files pushed by ORAS;
 - the layer of a chart: ``helm push``.
 
