@@ -126,7 +126,7 @@ factory: sandbox ## Let N things go wrong around a chocolate factory, and look f
 realworld: sandbox ## Follow public repositories of raw manifests: CHECKOUTS=folder that holds them (NAMES="metallb longhorn")
 	@$(BIN)/python -m tests.realworld $(or $(CHECKOUTS),checkouts) $(NAMES)
 
-render-conformance: sandbox render ## Hold what is rendered against kubectl and helm: CHECKOUTS=folder of checkouts (NAMES="metrics-server kserve")
+render-conformance: sandbox render registry ## Hold what is rendered against kubectl and helm, charts also from a registry: CHECKOUTS=folder of checkouts (NAMES="metrics-server kserve")
 	@$(BIN)/python -m tests.realworld.conformance $(or $(CHECKOUTS),checkouts) $(NAMES)
 
 patch-conformance: sandbox render ## Hold N (200) drawn patches of drawn objects against kubectl kustomize: over manifests, overlays and charts

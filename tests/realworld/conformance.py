@@ -2,7 +2,7 @@
 
 FOLDER holds checkouts of public repositories. Each kustomization in them must render to what ``kubectl kustomize`` prints, byte by
 byte, and each chart to the objects that ``helm template`` of the same version prints, in the same order. Both get an environment in
-which nothing can be fetched. Prints a row per repository, and a line for each folder that only one side renders, or that they
+which nothing can be fetched. Each chart that Helm packs is also pushed by Helm into a registry of this machine, and pulled from there by both. Prints a row per repository, and a line for each folder that only one side renders, or that they
 render otherwise; the exit status is 1 where something differs.
 """
 
@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -24,16 +25,21 @@ from typing import Any, Final
 
 import yaml
 
+from kubectl_reconcile.core.manifests.tree import Tree
 from kubectl_reconcile.core.rendering.charts import CHART_FILE, Release
 from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
 from kubectl_reconcile.core.rendering.rendered import Rendering
 from kubectl_reconcile.sandbox import build as sandbox
+from kubectl_reconcile.source.charts.archive import TreeWithChart
+from kubectl_reconcile.source.charts.source import NoFiles
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.render.trees import FolderTree
 from tests.realworld.documents import loaded
+from tests.realworld.pushed import pushed
+from tests.registry_server import RunningRegistry, build_registry, open_registry
 from tests.rendering_tools import build_helm
 
 TIMEOUT_S: Final = 120.0
@@ -51,6 +57,7 @@ class Outcome(StrEnum):
     THEY_REFUSE = "refused by them alone"
     DIFFERENT = "differ"
     UNSTABLE = "theirs differs each time"
+    UNPACKED = "Helm doesn't pack it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +71,12 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Our renderer, and the programs that it is held against."""
+    """Our renderer, and the programs that it is held against; and a *registry* that both pull from."""
 
     renderer: Renderer
     kubectl: Path
     helm: Path
+    registry: RunningRegistry
 
     def run(self, *command: object) -> tuple[str, str]:
         """Return what a program prints, and why it doesn't; it can't fetch anything."""
@@ -128,22 +136,36 @@ def _difference(mine: str, theirs: str) -> str:
 
 def compare_chart(tools: Tools, checkout: Path, path: str) -> Compared:
     """Render the chart at *path* of a checkout both ways, for a cluster of one version that serves what Helm takes for granted."""
+    return _compare_release(tools, path, path, FolderTree(checkout, GitLimits().file_bytes), checkout / path)
+
+
+def compare_pushed(tools: Tools, checkout: Path, path: str) -> Compared:
+    """Render the chart at *path* of a checkout both ways from the registry, where Helm has pushed it."""
+    below = f"{checkout.name}/{path}".lower().rstrip("/")
+    found, refusal = pushed(tools.run, tools.helm, checkout / path, tools.registry, below)
+    if found is None:
+        return Compared(path, Outcome.UNPACKED, refusal)
+    tree = TreeWithChart(NoFiles(), found.pulled(), "chart")
+    return _compare_release(tools, path, "chart", tree, found.url, f"--version={found.version}", "--plain-http")
+
+
+def _compare_release(tools: Tools, path: str, at: str, tree: Tree, *chart: object) -> Compared:
     release = Release("release-name", "default", kube_version=KUBE_VERSION)
-    rendering = tools.renderer.render(path, FolderTree(checkout, GitLimits().file_bytes), GitLimits(), release)
+    rendering = tools.renderer.render(at, tree, GitLimits(), release)
     mine = [each for one in rendering.objects for each in _parts(one.text)]
-    theirs, refusal = _templated(tools, checkout / path)
+    theirs, refusal = _templated(tools, *chart)
     found = _judged(path, mine, theirs, _refusal(rendering), refusal)
     if found is not None:
         return found
-    if theirs != _templated(tools, checkout / path)[0]:
+    if theirs != _templated(tools, *chart)[0]:
         return Compared(path, Outcome.UNSTABLE)
     return Compared(path, Outcome.DIFFERENT, _difference(_plain(mine), _plain(theirs)))
 
 
-def _templated(tools: Tools, chart: Path) -> tuple[list[Any], str]:
+def _templated(tools: Tools, *chart: object) -> tuple[list[Any], str]:
     """Return the objects that ``helm template`` prints, and why it doesn't."""
     printed, refusal = tools.run(
-        tools.helm, "template", "release-name", chart, "--namespace=default", f"--kube-version={KUBE_VERSION}",
+        tools.helm, "template", "release-name", *chart, "--namespace=default", f"--kube-version={KUBE_VERSION}",
         "--include-crds", "--skip-tests",
     )  # fmt: skip
     try:
@@ -166,6 +188,7 @@ def compared(tools: Tools, checkout: Path) -> Iterator[tuple[str, Compared]]:
         yield "kubectl kustomize", _safely(compare_overlay, tools, checkout, path)
     for path in folders_with(checkout, CHART_FILE):
         yield "helm template", _safely(compare_chart, tools, checkout, path)
+        yield "helm push, helm template", _safely(compare_pushed, tools, checkout, path)
 
 
 def _safely(compare: Any, tools: Tools, checkout: Path, path: str) -> Compared:
@@ -184,22 +207,28 @@ def table(rows: Sequence[tuple[str, str, Counter[Outcome]]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def tools_here(renderer: Renderer) -> Tools:
-    """Return the tools, each built first where it isn't there: that takes minutes."""
+@contextmanager
+def tools_here() -> Iterator[Tools]:
+    """The tools, each built first where it isn't there: that takes minutes."""
 
     def log(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     program.build(log)
-    return Tools(renderer, sandbox.build(log).path("kubectl"), build_helm(log))
+    kubectl, helm, registry = sandbox.build(log).path("kubectl"), build_helm(log), build_registry(log)
+    renderer = Renderer(seconds=TIMEOUT_S)
+    with tempfile.TemporaryDirectory() as folder, open_registry(registry, Path(folder)) as running:
+        try:
+            yield Tools(renderer, kubectl, helm, running)
+        finally:
+            renderer.close()
 
 
 def main(folder: Path, names: Sequence[str]) -> int:
     """Compare all that is in the checkouts, or those of these names."""
     chosen = [each for each in sorted(folder.iterdir()) if each.is_dir() and (not names or each.name in names)]
-    renderer = Renderer(seconds=TIMEOUT_S)
-    tools, rows, told = tools_here(renderer), [], []
-    try:
+    rows, told = [], []
+    with tools_here() as tools:
         for checkout in chosen:
             counts: dict[str, Counter[Outcome]] = {}
             for tool, found in compared(tools, checkout.resolve()):
@@ -212,8 +241,6 @@ def main(folder: Path, names: Sequence[str]) -> int:
             print(
                 f"{checkout.name}: {sum(each.total() for each in counts.values())} folders", file=sys.stderr, flush=True
             )
-    finally:
-        renderer.close()
     print(table(rows), *told, sep="\n")
     return int(any(counter[Outcome.DIFFERENT] for _, _, counter in rows))
 
