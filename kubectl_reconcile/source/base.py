@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kubectl_reconcile.core.manifests.revision import Commit, History, ReadableSource, Revision
 from kubectl_reconcile.core.manifests.tree import Tree, TreeEntry
@@ -141,14 +141,16 @@ class Commits(Protocol):
 class Verified(Protocol):
     """What counts only as far as it is signed by trusted keys."""
 
-    made_from: ClassVar[str]
-    """How ``kubectl create`` is given such keys."""
     field: str
     """Where the Sync says whose signatures count."""
     place: str
     """Where the keys are."""
     verification: Verification
     """What was found when it was read last."""
+
+    @property
+    def made_from(self) -> str:
+        """How ``kubectl create`` is given such keys."""
 
     @property
     def is_preview(self) -> bool:

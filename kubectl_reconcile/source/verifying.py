@@ -61,8 +61,6 @@ class Verifying(ABC, Generic[K]):
     *field* is where the Sync says whose, *place* where the keys are. Whoever is one calls ``_begin``, and says how a revision is judged.
     """
 
-    made_from: ClassVar[str]
-    """How ``kubectl create`` is given such keys."""
     _nothing_before: ClassVar[str] = "nothing was verified before"
     """Why nothing stays in force when a daemon begins and no status names a revision."""
 
@@ -176,6 +174,11 @@ class Verifying(ABC, Generic[K]):
         return Judged(fault=verdict.fault or SignatureFault.UNCHECKED, message=message, hint=hint)
 
     # --- what each says itself -----------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def made_from(self) -> str:
+        """How ``kubectl create`` is given such keys."""
 
     def _tag(self) -> str:
         """Return the id of the tag that points to the tip, where one may be signed instead."""

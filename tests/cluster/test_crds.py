@@ -39,6 +39,7 @@ def source(git=None, **more):
 
 
 OCI = {"url": "oci://registry.example.com/team/shop"}
+CERTIFIED = {"matchOIDCIdentity": [{"issuer": "x", "subject": "y"}], "trustedRootSecretRef": {"name": "root"}}
 CHART = {"repository": "https://charts.example.com/stable", "name": "web", "version": "1.2.3"}
 
 
@@ -88,6 +89,7 @@ GOOD_SYNCS = {
     },
     "a signed artifact": {"source": {"oci": {**OCI, "verify": {"secretRef": {"name": "keys"}}}}},
     "an artifact with keys in a ConfigMap": {"source": {"oci": {**OCI, "verify": {"configMapRef": {"name": "keys"}}}}},
+    "an artifact that certificates sign": {"source": {"oci": {**OCI, "verify": CERTIFIED}}},
     "a signed chart": {
         "source": {"chart": {**CHART, "repository": "oci://a.b/c", "verify": {"secretRef": {"name": "keys"}}}}
     },
@@ -221,7 +223,15 @@ BAD_SYNCS = {
     ),
     "an artifact that is signed by nobody's key": (
         {"source": {"oci": {**OCI, "verify": {}}}},
-        "exactly one of secretRef and configMapRef must say where the keys are",
+        "exactly one of secretRef, configMapRef and matchOIDCIdentity must say whose signatures count",
+    ),
+    "certificates and keys": (
+        {"source": {"oci": {**OCI, "verify": {**CERTIFIED, "secretRef": {"name": "keys"}}}}},
+        "exactly one of secretRef, configMapRef and matchOIDCIdentity",
+    ),
+    "certificates that nobody proves": (
+        {"source": {"oci": {**OCI, "verify": {"matchOIDCIdentity": CERTIFIED["matchOIDCIdentity"]}}}},
+        "matchOIDCIdentity and trustedRootSecretRef need each other",
     ),
     "an absolute path": (source(path="/etc"), "must be relative to the repository's root"),
     "an empty path": (source(path=""), "must be relative to the repository's root"),

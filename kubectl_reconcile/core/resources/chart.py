@@ -70,7 +70,7 @@ class ChartSpec(Struct, frozen=True):
         if digest and (not isinstance(digest, str) or not _DIGEST.fullmatch(digest)):
             message = "isn't a digest: write sha256: and the 64 hexadecimal digits that sha256sum prints for the .tgz"
             raise SyncSpecError(f"{above}.digest", message)
-        verify = VerifySpec.of(fields.get("verify"), f"{above}.verify")
+        verify = VerifySpec.of(fields.get("verify"), f"{above}.verify", certificates=True)
         if verify is not None and not url.startswith(SCHEME):
             message = "is for charts of registries (oci://…): of a chart of a Helm repository over HTTP no signature can be verified, only its digest"
             raise SyncSpecError(f"{above}.verify", message)

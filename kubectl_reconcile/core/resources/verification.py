@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Condition, Manifest, mapping_of
 from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields
+from kubectl_reconcile.core.resources.oci.identities import OidcIdentity, identities_of
 from kubectl_reconcile.core.resources.signatures import ObjectType, SignatureFault, SignatureVerdict, SignedObject
 from kubectl_reconcile.core.revisions import is_packed, short_of
 
@@ -45,22 +46,31 @@ class VerifyMode(StrEnum):
 
 
 class VerifySpec(Struct, frozen=True):
-    """``verify`` of a source: what must be signed, and the Secret or ConfigMap (its *kind*) of the Sync's namespace with the keys."""
+    """``verify`` of a source: what must be signed, and the Secret or ConfigMap (its *kind*) of the Sync's namespace with the keys.
+
+    Where *identities* count, certificates name who signs, and the Secret holds the root that these are trusted by.
+    """
 
     kind: str
     name: str
     mode: VerifyMode = VerifyMode.COMMIT
+    identities: tuple[OidcIdentity, ...] = ()
 
     @classmethod
-    def of(cls, found: Manifest | None, at: str, *, modes: bool = False) -> Self | None:
-        """Read it from its wire form, which is at the field *at*; None where nothing has to be signed. *modes* tells whether there are several things that may be.
+    def of(cls, found: Manifest | None, at: str, *, modes: bool = False, certificates: bool = False) -> Self | None:
+        """Read it from its wire form, which is at the field *at*; None where nothing has to be signed.
+
+        *modes* tells whether there are several things that may be, and *certificates* whether these may name who signs.
 
         Raises:
             SyncSpecError: a field is malformed; it names the field.
         """
         if found is None:
             return None
-        check_fields(found, (*_KEPT_IN, "mode") if modes else tuple(_KEPT_IN), at)
+        certified = (_IDENTITIES, _ROOT) if certificates else ()
+        check_fields(found, (*_KEPT_IN, *certified, *(("mode",) if modes else ())), at)
+        if certificates and any(found.get(name) for name in certified):
+            return cls._by_certificates(found, at)
         named = {kind: name for key, kind in _KEPT_IN.items() if (name := (found.get(key) or {}).get("name"))}
         if len(named) != 1:
             raise SyncSpecError(at, f"{' and '.join(_KEPT_IN)} exclude each other; give one, which holds the keys")
@@ -72,7 +82,24 @@ class VerifySpec(Struct, frozen=True):
             raise SyncSpecError(f"{at}.mode", f"{text!r} isn't one of {', '.join(VerifyMode)}") from None
         return cls(kind, name, mode)
 
+    @classmethod
+    def _by_certificates(cls, found: Manifest, at: str) -> Self:
+        if any(found.get(name) for name in _KEPT_IN):
+            raise SyncSpecError(
+                at,
+                f"{', '.join(_KEPT_IN)} and {_IDENTITIES} exclude each other; give one, which says whose signatures count",
+            )
+        root = (found.get(_ROOT) or {}).get("name")
+        if not root:
+            raise SyncSpecError(
+                f"{at}.{_ROOT}",
+                f"is required beside {_IDENTITIES}: it names the Secret with the root that certificates are trusted by",
+            )
+        return cls("Secret", root, identities=identities_of(found.get(_IDENTITIES), f"{at}.{_IDENTITIES}"))
 
+
+_IDENTITIES: Final = "matchOIDCIdentity"
+_ROOT: Final = "trustedRootSecretRef"
 _KEPT_IN: Final = {"secretRef": "Secret", "configMapRef": "ConfigMap"}
 """Where the keys may be whose signatures are trusted."""
 _ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -134,6 +161,14 @@ _WHO: Final = "ask who pushed it"
 _SENTENCES: Final = {
     SignatureFault.NO_SIGNATURE: ("{subject} has no signature", "{sign}"),
     SignatureFault.UNKNOWN_KEY: ("{subject} is signed by {key}, which isn't among the keys of {keys}", "{unknown}"),
+    SignatureFault.UNKNOWN_IDENTITY: (
+        "{subject} is signed by {detail}, whom matchOIDCIdentity doesn't name",
+        "if they may decide what is applied, add them to verify.matchOIDCIdentity",
+    ),
+    SignatureFault.UNPROVEN: (
+        "{subject} has a signature that isn't proven{of}",
+        "see whether {keys} holds the root of those who sign",
+    ),
     SignatureFault.EXPIRED_KEY: (
         "{subject} is signed by a key that has expired{of}",
         f"{_SIGN_AGAIN}, or put the renewed key into {{keys}}",
@@ -181,12 +216,12 @@ _SENTENCES: Final = {
 _SIGN: Final = {
     ObjectType.COMMIT: "push a signed commit after it (git commit -S), or revert it by one",
     ObjectType.TAG: "sign it (git tag -s -f) and push it",
-    ObjectType.ARTIFACT: "sign it by its digest (cosign sign --key …)",
+    ObjectType.ARTIFACT: "sign it by its digest (cosign sign)",
 }
 _BY: Final = {
     ObjectType.COMMIT: "an SSH or OpenPGP key",
     ObjectType.TAG: "an SSH or OpenPGP key",
-    ObjectType.ARTIFACT: "a key of your own (cosign sign --key …)",
+    ObjectType.ARTIFACT: "cosign, by a key or a certificate, whichever verify names",
 }
 
 _FORGES: Final = {

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kubectl_reconcile.core.resources.oci.identities import Identities
 from kubectl_reconcile.core.resources.oci.manifest import Descriptor, OciManifest
 from kubectl_reconcile.core.resources.oci.public_keys import PublicKeys
 from kubectl_reconcile.core.resources.oci.signed import (
@@ -26,10 +27,12 @@ from kubectl_reconcile.core.resources.oci.signed import (
     referrers_tag,
     signature_tag,
     too_many,
+    unsupported,
     worst_of,
 )
 from kubectl_reconcile.core.resources.signatures import SignatureFault, SignatureVerdict
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.oci import certified
 from kubectl_reconcile.source.oci.kept import KEPT, Key
 from kubectl_reconcile.source.oci.registry import Registry
 from kubectl_reconcile.source.running.ending import taking
@@ -44,11 +47,16 @@ class _Found(Struct, frozen=True, weakref=True):
     begun_s: float
 
 
-def verdict_on(registry: Registry, digest: str, keys: PublicKeys, since_s: float = float("inf")) -> SignatureVerdict:
-    """Return whether the manifest with that *digest* is signed by one of the *keys*; a bad verdict as of *since_s* (monotonic) or later. Blocks.
+Trusted = PublicKeys | Identities
+"""Whose signatures count."""
+
+
+def verdict_on(registry: Registry, digest: str, keys: Trusted, since_s: float = float("inf")) -> SignatureVerdict:
+    """Return whether the manifest with that *digest* is signed by one of the *keys*, or of those whom certificates name; a bad verdict as of *since_s* (monotonic) or later. Blocks.
 
     Raises:
         SourceError: the registry can't be asked, or nobody waits any more.
+        KeysError: the root that certificates are trusted by can't be used.
     """
     key = (registry.access, digest, f"signed {keys.digest}")
     if (known := _known(key, since_s)) is not None:
@@ -67,7 +75,7 @@ def _known(key: Key, since_s: float) -> SignatureVerdict | None:
     return found.verdict if found is not None and (found.verdict.signature or found.begun_s >= since_s) else None
 
 
-def _best(registry: Registry, meant: Meant, keys: PublicKeys) -> SignatureVerdict:
+def _best(registry: Registry, meant: Meant, keys: Trusted) -> SignatureVerdict:
     """Return the first good verdict on a signature; where there is none, the one that says most."""
     bad: list[SignatureVerdict] = []
     for verdict in _verdicts(registry, meant, keys):
@@ -77,25 +85,37 @@ def _best(registry: Registry, meant: Meant, keys: PublicKeys) -> SignatureVerdic
     return worst_of(bad)
 
 
-def _verdicts(registry: Registry, meant: Meant, keys: PublicKeys) -> Iterator[SignatureVerdict]:
-    old = _unless_unusable(registry, signature_tag(meant.digest))
-    if isinstance(old, SignatureVerdict):
-        yield old
-    elif old is not None:
-        layers = payloads_in(old)
-        for layer in layers[:MOST_SIGNATURES]:
-            yield _judged(registry, layer, partial(judge_payload, layer, meant=meant, keys=keys))
-        if len(layers) > MOST_SIGNATURES:
-            yield too_many()
+def _verdicts(registry: Registry, meant: Meant, keys: Trusted) -> Iterator[SignatureVerdict]:
+    yield from _older(registry, meant, keys)
     listed = _referrers(registry, meant)
     if isinstance(listed, SignatureVerdict):
         yield listed
         return
     for entry in listed[:MOST_SIGNATURES]:
         for layer in _bundles(registry, entry, meant):
-            yield _judged(registry, layer, partial(judge_bundle, meant=meant, keys=keys))
+            yield _judged(registry, layer, partial(_judge_bundle, meant=meant, keys=keys))
     if len(listed) > MOST_SIGNATURES:
         yield too_many()
+
+
+def _older(registry: Registry, meant: Meant, keys: Trusted) -> Iterator[SignatureVerdict]:
+    """Yield verdicts on signatures of the older layout, in which nothing proves a certificate."""
+    old = _unless_unusable(registry, signature_tag(meant.digest))
+    if isinstance(old, SignatureVerdict):
+        yield old
+        return
+    layers = payloads_in(old) if old is not None else ()
+    if layers and isinstance(keys, Identities):
+        yield unsupported("it is in the older layout, and only bundles hold what proves a certificate")
+    elif isinstance(keys, PublicKeys):
+        for layer in layers[:MOST_SIGNATURES]:
+            yield _judged(registry, layer, partial(judge_payload, layer, meant=meant, keys=keys))
+        if len(layers) > MOST_SIGNATURES:
+            yield too_many()
+
+
+def _judge_bundle(bundle: bytes, meant: Meant, keys: Trusted) -> SignatureVerdict:
+    return judge_bundle(bundle, meant, keys) if isinstance(keys, PublicKeys) else certified.judge(bundle, meant, keys)
 
 
 def _referrers(registry: Registry, meant: Meant) -> tuple[Descriptor, ...] | SignatureVerdict:

@@ -1,4 +1,4 @@
-"""Artifacts of registries, and charts there, of which only those count that are signed by trusted keys.
+"""Artifacts of registries, and charts there, of which only those count that are signed by trusted keys, or by those whom certificates name.
 
 A signature is on a digest, and what has been verified is pulled by that digest alone. It says nothing about the tag: whoever may move that can go back to an earlier
 artifact that was signed. What stays in force while the newest isn't verified is decided as for all that is verified (``source.verifying``).
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from kubectl_reconcile.core.manifests.revision import Revision
+from kubectl_reconcile.core.resources.oci.identities import ROOT_ENTRY, Identities, OidcIdentity
 from kubectl_reconcile.core.resources.oci.public_keys import PublicKeys
 from kubectl_reconcile.core.resources.oci.reference import DIGEST
 from kubectl_reconcile.core.resources.signatures import ObjectType
@@ -18,23 +19,32 @@ from kubectl_reconcile.core.resources.trusted_keys import KeysError
 from kubectl_reconcile.core.resources.verification import Verification, VerifySpec
 from kubectl_reconcile.core.revisions import digest_in, short_of
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.oci.certified import check_installed
 from kubectl_reconcile.source.oci.registry import Registry
-from kubectl_reconcile.source.oci.signatures import verdict_on
+from kubectl_reconcile.source.oci.signatures import Trusted, verdict_on
 from kubectl_reconcile.source.oci.source import OciSource
 from kubectl_reconcile.source.verifying import Judged, Verifying
 
 
-class ByPublicKeys(Verifying[PublicKeys]):
-    """What is verified by public keys, in a *registry*."""
+class InRegistry(Verifying[Trusted]):
+    """What is verified in a *registry*: by public keys, or by certificates that name one of the *identities*."""
 
-    made_from = "--from-file=cosign.pub"
     called = "artifact"
     """What it is in sentences."""
     registry: Registry
     since_s: float
+    identities: tuple[OidcIdentity, ...]
 
-    def _keys_in(self, entries: Mapping[str, str]) -> PublicKeys:
-        return PublicKeys.of(entries)
+    @property
+    def made_from(self) -> str:
+        """How ``kubectl create`` is given the keys, or the root."""
+        return f"--from-file={ROOT_ENTRY if self.identities else 'cosign.pub'}"
+
+    def _keys_in(self, entries: Mapping[str, str]) -> Trusted:
+        if not self.identities:
+            return PublicKeys.of(entries)
+        check_installed()
+        return Identities.of(entries, self.identities)
 
     def _require_there(self, sha: str) -> None:
         self.registry.artifact_manifest(_digest_of(sha))
@@ -43,7 +53,10 @@ class ByPublicKeys(Verifying[PublicKeys]):
         subject, keys = f"{self.called} {short_of(sha)}", self.keys
         if isinstance(keys, KeysError):
             return self._unusable_keys(subject, ObjectType.ARTIFACT, keys)
-        verdict = verdict_on(self.registry, _digest_of(sha), keys, min(self.since_s, time.monotonic()))
+        try:
+            verdict = verdict_on(self.registry, _digest_of(sha), keys, min(self.since_s, time.monotonic()))
+        except KeysError as error:
+            return self._unusable_keys(subject, ObjectType.ARTIFACT, error)
         if verdict.signature is not None:
             return Judged(verdict.signature)
         return self._refused(subject, ObjectType.ARTIFACT, verdict)
@@ -55,13 +68,14 @@ def _digest_of(sha: str) -> str:
     return digest
 
 
-class VerifiedArtifact(ByPublicKeys, OciSource):
+class VerifiedArtifact(InRegistry, OciSource):
     """One path of an artifact, as far as it is signed; see the module. With *keeps*, what that records stays in force once it is verified again."""
 
     def __init__(
         self, *arguments: Any, spec: VerifySpec, namespace: str, keeps: Verification | None = None, **options: Any
     ) -> None:
         OciSource.__init__(self, *arguments, **options)
+        self.identities = spec.identities
         self._begin(spec, "spec.source.oci.verify", namespace, keeps)
 
     @property
@@ -85,7 +99,7 @@ class VerifiedArtifact(ByPublicKeys, OciSource):
         return earlier.registry.repository == self.registry.repository
 
 
-class VerifiedPin(ByPublicKeys):
+class VerifiedPin(InRegistry):
     """A chart as its Sync pins it: *called* so, the *revision* of a *registry*.
 
     For whoever *keeps* it up it counts once it is verified, and stays in force then. There is no earlier one to keep up: that is another pin.
@@ -97,6 +111,7 @@ class VerifiedPin(ByPublicKeys):
         self, registry: Registry, called: str, revision: str, spec: VerifySpec, namespace: str, *, keeps: bool
     ) -> None:
         self.registry, self.called, self.pinned, self.since_s = registry, called, revision, float("inf")
+        self.identities = spec.identities
         self._begin(spec, "spec.source.chart.verify", namespace, Verification() if keeps else None)
 
     def verify(self) -> None:

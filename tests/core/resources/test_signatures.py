@@ -364,7 +364,7 @@ def test_an_artifact_is_called_that():
 ARTIFACTS = {
     "unsigned": (
         SignatureVerdict(fault=SignatureFault.NO_SIGNATURE),
-        "artifact 1.4@sha256:6f1a6f1 has no signature", "sign it by its digest (cosign sign --key …)",
+        "artifact 1.4@sha256:6f1a6f1 has no signature", "sign it by its digest (cosign sign)",
     ),
     "signed by somebody else": (
         SignatureVerdict(fault=SignatureFault.UNKNOWN_KEY),
@@ -374,7 +374,7 @@ ARTIFACTS = {
     "signed otherwise": (
         SignatureVerdict(fault=SignatureFault.UNSUPPORTED, detail="the bundle is of another version"),
         "artifact 1.4@sha256:6f1a6f1 has a signature that can't be checked: the bundle is of another version",
-        "sign with a key of your own (cosign sign --key …)",
+        "sign with cosign, by a key or a certificate, whichever verify names",
     ),
 }  # fmt: skip
 

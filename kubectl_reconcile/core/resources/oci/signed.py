@@ -4,7 +4,8 @@
 - The newer one: a *bundle* (Sigstore, version 0.3) holds an envelope (DSSE) with a statement (in-toto), which names the digest alone. It is a layer of a manifest that refers to the
   artifact. So a copy in another repository stays valid, and in the older layout it doesn't.
 
-Only a signature of a trusted key counts, and only on what is at hand: hints in a bundle about its signer prove nothing, and neither logs nor certificates are asked.
+Only a signature of a trusted key counts, and only on what is at hand: hints in a bundle about its signer prove nothing. Where certificates say who signs, whoever proves them
+gives the signer, and what was signed is judged here.
 
 Pure: bytes in, verdicts out.
 """
@@ -21,7 +22,7 @@ from msgspec import Struct
 from kubectl_reconcile.core.resources.oci.manifest import Descriptor, OciManifest
 from kubectl_reconcile.core.resources.oci.public_keys import PublicKeys
 from kubectl_reconcile.core.resources.oci.reference import OciRepository
-from kubectl_reconcile.core.resources.signatures import SignatureFault, SignatureVerdict
+from kubectl_reconcile.core.resources.signatures import Signature, SignatureFault, SignatureVerdict
 
 PAYLOAD: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
 BUNDLES: Final = frozenset(
@@ -89,13 +90,16 @@ def judge_payload(layer: Descriptor, payload: bytes, meant: Meant, keys: PublicK
 
 def judge_bundle(bundle: bytes, meant: Meant, keys: PublicKeys) -> SignatureVerdict:
     """Return the verdict on a signature of the newer layout."""
-    envelope = _envelope(bundle)
+    envelope = envelope_of(bundle)
     if isinstance(envelope, SignatureVerdict):
         return envelope
     signer = keys.signer_of(envelope.signature, _encoded(_STATEMENT, envelope.payload))
-    if signer is None:
-        return _by_another()
-    statement = _json(envelope.payload)
+    return _by_another() if signer is None else judge_statement(envelope.payload, signer, meant)
+
+
+def judge_statement(payload: bytes, signer: Signature, meant: Meant) -> SignatureVerdict:
+    """Return the verdict on a statement that *signer* has signed."""
+    statement = _json(payload)
     if not isinstance(statement, dict) or statement.get("predicateType") != _PREDICATE:
         return _other("the statement is no signature of an image")
     subjects = statement.get("subject")
@@ -105,16 +109,19 @@ def judge_bundle(bundle: bytes, meant: Meant, keys: PublicKeys) -> SignatureVerd
     return SignatureVerdict(signer)
 
 
-class _Envelope(Struct, frozen=True):
+class Envelope(Struct, frozen=True):
+    """What a bundle holds: a *payload*, and the *signature* on it; *certified* tells whether a certificate in the bundle says whose."""
+
     payload: bytes
     signature: bytes
+    certified: bool
 
 
-def _envelope(bundle: bytes) -> _Envelope | SignatureVerdict:
+def envelope_of(bundle: bytes) -> Envelope | SignatureVerdict:
     """Return what a bundle holds, or the verdict on one that holds nothing that can be checked."""
     said = _json(bundle)
     if not isinstance(said, dict) or said.get("mediaType") not in BUNDLES:
-        return _unsupported("the bundle is of another version")
+        return unsupported("the bundle is of another version")
     envelope = _mapping(said, "dsseEnvelope")
     signatures = envelope.get("signatures")
     single = signatures[0] if isinstance(signatures, list) and len(signatures) == 1 else None
@@ -123,24 +130,33 @@ def _envelope(bundle: bytes) -> _Envelope | SignatureVerdict:
         _base64(single.get("sig") if isinstance(single, dict) else ""),
     )
     if not payload or not signature:
-        return _unsupported("the bundle has no envelope with one signature")
+        return unsupported("the bundle has no envelope with one signature")
     if envelope.get("payloadType") != _STATEMENT:
-        return _unsupported(f"the envelope holds {_clipped(envelope.get('payloadType'))}")
-    return _Envelope(payload, signature)
+        return unsupported(f"the envelope holds {_clipped(envelope.get('payloadType'))}")
+    return Envelope(payload, signature, "certificate" in _mapping(said, "verificationMaterial"))
 
 
 def worst_of(verdicts: list[SignatureVerdict]) -> SignatureVerdict:
     """Return the one of several bad verdicts that says most; that there is no signature where there are none."""
-    for fault in (SignatureFault.BAD_SIGNATURE, SignatureFault.UNKNOWN_KEY, SignatureFault.UNSUPPORTED):
+    for fault in _BY_WEIGHT:
         for each in verdicts:
             if each.fault is fault:
                 return each
     return SignatureVerdict(fault=SignatureFault.NO_SIGNATURE)
 
 
+_BY_WEIGHT: Final = (
+    SignatureFault.BAD_SIGNATURE,
+    SignatureFault.UNKNOWN_IDENTITY,
+    SignatureFault.UNPROVEN,
+    SignatureFault.UNKNOWN_KEY,
+    SignatureFault.UNSUPPORTED,
+)
+
+
 def too_many() -> SignatureVerdict:
     """Return the verdict where there are more signatures than are looked at, and none of these is good."""
-    return _unsupported(f"there are more than {MOST_SIGNATURES}, of which no more are looked at")
+    return unsupported(f"there are more than {MOST_SIGNATURES}, of which no more are looked at")
 
 
 def _encoded(kind: str, payload: bytes) -> bytes:
@@ -156,7 +172,8 @@ def _other(detail: str) -> SignatureVerdict:
     return SignatureVerdict(fault=SignatureFault.BAD_SIGNATURE, detail=detail)
 
 
-def _unsupported(detail: str) -> SignatureVerdict:
+def unsupported(detail: str) -> SignatureVerdict:
+    """Return the verdict on what can't be checked, with why."""
     return SignatureVerdict(fault=SignatureFault.UNSUPPORTED, detail=detail)
 
 

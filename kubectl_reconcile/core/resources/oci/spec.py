@@ -71,7 +71,7 @@ class OciSpec(Struct, frozen=True):
             chosen.get("mediaType", ""),
             (fields.get("secretRef") or {}).get("name", ""),
             semver,
-            VerifySpec.of(fields.get("verify"), f"{_AT}.verify"),
+            VerifySpec.of(fields.get("verify"), f"{_AT}.verify", certificates=True),
         )
 
 

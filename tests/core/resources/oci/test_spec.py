@@ -48,7 +48,7 @@ REFUSED = {
         {"verify": {"secretRef": {"name": "a"}, "configMapRef": {"name": "b"}}}, "verify",
         "secretRef and configMapRef exclude each other; give one, which holds the keys",
     ),
-    "what of Git must be signed": ({"verify": {"mode": "Tag"}}, "verify.mode", "isn't a field; there is secretRef, configMapRef"),
+    "what of Git must be signed": ({"verify": {"mode": "Tag"}}, "verify.mode", "isn't a field; there is secretRef, configMapRef, matchOIDCIdentity, trustedRootSecretRef"),
     "a layer by something else": ({"layerSelector": {"mediatype": "x"}}, "layerSelector.mediatype", "isn't a field; did you mean mediaType?"),
 }  # fmt: skip
 
