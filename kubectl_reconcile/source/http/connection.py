@@ -35,6 +35,10 @@ _LOOK_S: Final = 0.1
 _BUFFER: Final = 16 * 1024
 _PIECE: Final = 64 * 1024
 _LATE: Final = "it takes too long to answer"
+_NO_TLS: Final = frozenset(
+    {"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
+)
+"""What OpenSSL calls an answer over http, by its version."""
 
 
 class Server(Struct, frozen=True):
@@ -142,6 +146,9 @@ class HttpConnection:
             raise
         except OSError as error:
             self._waited.check()
+            if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
+                hint = "registries, and what is stated with https, are never asked over http: give the server a certificate"
+                raise HttpError(HttpFault.BROKEN, url, "the server doesn't speak TLS", hint) from None
             raise self._failed(HttpFault.BROKEN, str(error) or type(error).__name__) from None
         except (http.client.HTTPException, ValueError) as error:
             self._waited.check()

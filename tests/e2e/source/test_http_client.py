@@ -284,6 +284,15 @@ def pass_on(one, other):
         other.shutdown(socket.SHUT_WR)
 
 
+def test_a_server_that_speaks_no_tls_is_said_to_do_so():
+    with serving({"/x": b"it"}) as (url, asked):
+        secure = url.replace("http:", "https:")
+        error = refusal(lambda: HttpClient(secure).ask(f"{secure}/x", 100, soon()))
+        assert str(error).startswith(f"{secure}/x: the server doesn't speak TLS")
+        assert "are never asked over http" in error.hint
+        assert asked == []
+
+
 @pytest.fixture
 def certificate(tmp_path):
     """A certificate of this machine, and the file with its key."""
