@@ -241,7 +241,9 @@ class Fetching(Protocol):
 
 
 class LocalFolder(Protocol):
-    """What lies on this machine."""
+    """What lies on this machine, at *location*."""
+
+    location: Path
 
     def watch(self, callback: Callable[[], None], *, quiet_s: float = 0.1, consulted: Consulted = dict) -> Watch:
         """Call *callback* (in another thread) after files changed and then rested for *quiet_s*. Close the watch to end it."""

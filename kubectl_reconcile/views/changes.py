@@ -153,6 +153,7 @@ _Note = tuple[str, Tone]
 def notes_on(change: Change, plan: Plan, now: str) -> Iterator[_Note]:
     """Yield what there is to say of a change besides its lines: who wants it, why, and what stands in its way."""
     yield from _in_the_way(change)
+    yield from ((text, Tone.WARNING) for text in plan.remarks.get(change.ref, ()))
     if module := change.module:
         yield f"by {module} for {change.provenance.owner}", Tone.ASIDE
     if change.op is Op.REPLACE:

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 from kubectl_reconcile.core.health.health import HealthStatus
 from kubectl_reconcile.core.objects import API_GROUP, Manifest
 from kubectl_reconcile.core.planning.outlook.rollouts import rollout_of
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan, fingerprint
+from kubectl_reconcile.core.planning.plan import Change, Nested, Op, Plan, fingerprint
 from kubectl_reconcile.core.rendering.uses import names_at
 from kubectl_reconcile.core.scan.outlook import PlannedFinding, PlanScan
 from kubectl_reconcile.core.ssa.csa_upgrade import taken_from
@@ -185,6 +185,12 @@ class ChangeDocument(PlanPart, frozen=True, kw_only=True):
             "Which right the Sync's account lacks to do it, as far as whoever previewed may ask; the hash doesn't cover it."
         ),
     ] = UNSET
+    remarks: Annotated[
+        list[str] | UnsetType,
+        about(
+            "In a nested plan: that the server hasn't checked it, or that values of somebody else's object aren't shown."
+        ),
+    ] = UNSET
 
 
 class WholeChangeDocument(ChangeDocument, frozen=True, kw_only=True):
@@ -231,8 +237,8 @@ class PlanDocument(PlanPart, frozen=True, kw_only=True):
     ] = UNSET
 
 
-class PlanFileDocument(PlanDocument, frozen=True, kw_only=True):
-    """What a sync would do, as written by `kubectl reconcile diff -o json` and read by `kubectl reconcile sync --plan`."""
+class WholePlanDocument(PlanDocument, frozen=True, kw_only=True):
+    """What a sync would do, with the objects before and after."""
 
     changes: Annotated[
         Sequence[WholeChangeDocument],
@@ -240,14 +246,60 @@ class PlanFileDocument(PlanDocument, frozen=True, kw_only=True):
     ]
 
 
+class NestedDocument(PlanPart, frozen=True, kw_only=True):
+    """A Sync that a plan creates, changes or removes, and what it would do then."""
+
+    sync: Annotated[SyncName, about("The Sync.")]
+    above: Annotated[list[SyncName], about("The nested Syncs that contain it, from the top down.")]
+    op: Annotated[str, among(("create", "update", "replace", "delete"), "What happens to the Sync itself.")]
+    why: Annotated[list[str], about("What of it changes: `chart web 1.2.3 → 1.3.0`, `spec.source.path`.")]
+    not_planned: Annotated[str | UnsetType, about("Why there is no plan; of one that goes: what goes with it.")] = UNSET
+
+
+class WholeNestedDocument(NestedDocument, frozen=True, kw_only=True):
+    """A Sync that a plan creates, changes or removes, and its own plan under its new spec."""
+
+    plan: Annotated[WholePlanDocument | UnsetType, about("Its own plan, made as its account.")] = UNSET
+
+
+class PlanFileDocument(WholePlanDocument, frozen=True, kw_only=True):
+    """What a sync would do, as written by `kubectl reconcile diff -o json` and read by `kubectl reconcile sync --plan`."""
+
+    nested: Annotated[
+        list[WholeNestedDocument] | UnsetType,
+        about("The plans of Syncs that change, each followed by those nested in it. The hash covers them."),
+    ] = UNSET
+
+
 def document(plan: Plan, view: PlanView) -> PlanFileDocument:
-    """Return a plan, versioned. Unchanged objects are counted, not listed."""
-    return PlanFileDocument(changes=list(changes_of(plan, view)), **head_of(plan, view))
+    """Return a plan, versioned, with those that are nested in it. Unchanged objects are counted, not listed."""
+    nested = [WholeNestedDocument(plan=_whole(each.plan, view), **nested_head_of(each)) for each in plan.nested]
+    return PlanFileDocument(changes=list(changes_of(plan, view)), nested=given(nested), **head_of(plan, view))
+
+
+def _whole(plan: Plan | None, view: PlanView) -> WholePlanDocument | UnsetType:
+    if plan is None:
+        return UNSET
+    return WholePlanDocument(changes=list(changes_of(plan, view)), **head_of(plan, view))
+
+
+def nested_head_of(each: Nested) -> dict[str, Any]:
+    """Return the fields of the document of a nested Sync besides its plan."""
+    return {
+        "sync": SyncName.of(each.sync),
+        "above": list(map(SyncName.of, each.above)),
+        "op": each.op.value,
+        "why": list(each.why),
+        "not_planned": given(each.not_planned),
+    }
 
 
 def changes_of(plan: Plan, view: PlanView) -> Iterator[WholeChangeDocument]:
     """Yield what happens to each object that changes, in the order in which it is shown."""
-    return (_change(view.of(change), view, fingerprint(change)) for change, _ in in_order(plan))
+    return (
+        _change(view.of(change), view, fingerprint(change), plan.remarks.get(change.ref, ()))
+        for change, _ in in_order(plan)
+    )
 
 
 def head_of(plan: Plan, view: PlanView) -> dict[str, Any]:
@@ -313,7 +365,7 @@ def _finding(each: PlannedFinding) -> FindingDocument:
     )
 
 
-def _change(change: Change, view: PlanView, digest: str) -> WholeChangeDocument:
+def _change(change: Change, view: PlanView, digest: str, remarks: Sequence[str]) -> WholeChangeDocument:
     gate, source = change.gate, change.provenance
     return WholeChangeDocument(
         op=change.op.value,
@@ -342,6 +394,7 @@ def _change(change: Change, view: PlanView, digest: str) -> WholeChangeDocument:
         belongs_to=given(source.foreign),
         blocked=given(gate.blocked),
         denied=given(gate.denied),
+        remarks=given(list(remarks)),
     )
 
 

@@ -10,7 +10,8 @@ from msgspec.structs import asdict
 
 from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Change, Plan
-from kubectl_reconcile.engine.commands import preview
+from kubectl_reconcile.engine.commands import nested, preview
+from kubectl_reconcile.engine.commands.nested import LookedAt
 from kubectl_reconcile.engine.sync import targets
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.running.threads import in_thread
@@ -19,7 +20,15 @@ from kubectl_reconcile.views.ages import current_time
 from kubectl_reconcile.views.changes import PlanView, in_order, notes_on, verdict
 from kubectl_reconcile.views.document import Count, Grade, Link, about, grade_of
 from kubectl_reconcile.views.links import commit_link, file_link
-from kubectl_reconcile.views.plan import ChangedFieldDocument, ChangeDocument, PlanDocument, changes_of, head_of
+from kubectl_reconcile.views.plan import (
+    ChangedFieldDocument,
+    ChangeDocument,
+    NestedDocument,
+    PlanDocument,
+    changes_of,
+    head_of,
+    nested_head_of,
+)
 from kubectl_reconcile.views.syncs import row
 
 _ROWS = (
@@ -46,14 +55,28 @@ class ReviewedChangeDocument(ChangeDocument, frozen=True, kw_only=True):
     link: Link
 
 
-class ReviewDocument(PlanDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the next sync of a Sync would do."""
+class ReviewedPlanDocument(PlanDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a sync of a Sync would do, with a diff for each object."""
 
     changes: Annotated[
         Sequence[ReviewedChangeDocument],
         about("In the order in which they are carried out. Unchanged objects aren't listed."),
     ]
     link: Link
+
+
+class ReviewedNestedDocument(NestedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A Sync that a plan creates, changes or removes, and its own plan under its new spec."""
+
+    plan: ReviewedPlanDocument | UnsetType = UNSET
+
+
+class ReviewDocument(ReviewedPlanDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the next sync of a Sync would do."""
+
+    nested: Annotated[
+        list[ReviewedNestedDocument], about("The plans of Syncs that change, each followed by those nested in it.")
+    ]
 
 
 async def of_sync(session: Session, live: Manifest, revision: str) -> ReviewDocument:
@@ -70,18 +93,30 @@ async def of_sync(session: Session, live: Manifest, revision: str) -> ReviewDocu
         target = await targets.sync_target(session, name, namespace)
     made = await preview.judged(session, target, by_account=target.sync.source is not None)
     explained = await preview.explained(target, made, reasons=True)
+    explained = await nested.with_nested(session, explained, await LookedAt.of(target, made.revision))
     return await in_thread(document, explained, row(live).url)
 
 
 def document(made: Plan, url: str) -> ReviewDocument:
     """Return a plan with a diff for each object, which takes a while for large ones; *url* is that of the repository."""
     view = PlanView(current_time())
+    below = [
+        ReviewedNestedDocument(
+            plan=ReviewedPlanDocument(**_whole(each.plan, view, "")) if each.plan else UNSET, **nested_head_of(each)
+        )
+        for each in made.nested
+    ]
+    return ReviewDocument(nested=below, **_whole(made, view, url))
+
+
+def _whole(made: Plan, view: PlanView, url: str) -> dict[str, Any]:
+    """Return the fields of a plan's document with a diff for each object."""
     changes = zip(changes_of(made, view), in_order(made), strict=True)
-    return ReviewDocument(
-        changes=[_reviewed(plain, change, depth, made, view, url) for plain, (change, depth) in changes],
-        link=commit_link(url, made.revision),
+    return {
+        "changes": [_reviewed(plain, change, depth, made, view, url) for plain, (change, depth) in changes],
+        "link": commit_link(url, made.revision),
         **head_of(made, view),
-    )
+    }
 
 
 def _reviewed(

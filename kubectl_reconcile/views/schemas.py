@@ -46,7 +46,12 @@ PRINTED: Mapping[str, type[Document]] = {
 """What ``-o json`` prints that isn't an object of the cluster: of events, explain, history, diff, sync and tree."""
 
 _FILE = "#/definitions/{name}"
-_PARTS = {"FindingDocument": "finding", "ObjectName": "object", "WholeChangeDocument": "change"}
+_PARTS = {
+    "FindingDocument": "finding",
+    "ObjectName": "object",
+    "WholeChangeDocument": "change",
+    "WholePlanDocument": "plan",
+}
 """Parts of a plan file that have names; others stand where they are used."""
 
 

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubectl_reconcile.cli.output import layouts, markdown, progress
+from kubectl_reconcile.cli.output import layouts, markdown, progress, render
 from kubectl_reconcile.cli.output.layouts import columns
 from kubectl_reconcile.cli.output.progress import Busy, SyncProgress
 from kubectl_reconcile.cli.output.terminal import Terminal
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
-from kubectl_reconcile.core.planning.plan import Op, Plan
+from kubectl_reconcile.core.planning.plan import Nested, Op, Plan
+from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.views.changes import PlanView
 from kubectl_reconcile.views.text import is_clean
@@ -49,6 +50,16 @@ def field(path, reason, before, after, **rest):
 
 def update(before, after, *fields, **rest):
     return a_change(ObjectRef.of(after), Op.UPDATE, before=before, after=after, fields=fields, **rest)
+
+
+def ours(change):
+    """The change of an object that is a member of the Sync, before and after it."""
+    mark = {PART_OF: applyset_id(SYNC)}
+    sides = {
+        side: {**body, "metadata": {**body["metadata"], "labels": mark}}
+        for side in ("before", "after") if (body := getattr(change, side))
+    }  # fmt: skip
+    return replace(change, **sides)
 
 
 DRIFT = {"manager": "kubectl-edit", "time": "2026-11-20T11:56:00Z"}
@@ -188,7 +199,7 @@ MARKDOWN = """\
 <details><summary>update <code>Memcached.cache.example.com shop/sessions</code></summary>
 
 ```diff
-@@ -4,4 +4,4 @@
+@@ -6,4 +6,4 @@
    name: sessions
    namespace: shop
  spec:
@@ -204,7 +215,9 @@ MARKDOWN = """\
 
 def test_a_comment_for_a_pull_request():
     made = replace(
-        MADE, changes=(MADE.changes[0], MADE.changes[-1]), problems=(Problem("bad.yaml", 3, "not YAML", "indent it"),)
+        MADE,
+        changes=(ours(MADE.changes[0]), MADE.changes[-1]),
+        problems=(Problem("bad.yaml", 3, "not YAML", "indent it"),),
     )
     assert written(markdown.github(made, VIEW)) == MARKDOWN.replace("1 unchanged", "1 unchanged, 1 problem")
 
@@ -225,7 +238,8 @@ def test_a_comment_never_outgrows_what_a_forge_takes():
 )
 def test_markup_in_names_is_text(hostile):
     made = replace(
-        MADE, changes=(update(memcached(1), memcached(2), field("spec.size", Reason.DRIFT, 1, 2, manager=hostile)),)
+        MADE,
+        changes=(ours(update(memcached(1), memcached(2), field("spec.size", Reason.DRIFT, 1, 2, manager=hostile))),),
     )
     row = next(line for line in written(markdown.github(made, VIEW)).splitlines() if line.startswith("| update"))
     assert hostile not in row
@@ -233,9 +247,58 @@ def test_markup_in_names_is_text(hostile):
 
 
 def test_a_fence_is_longer_than_any_in_the_text():
-    made = replace(MADE, changes=(update(memcached(1), memcached(1, note="a\n````\nb\n")),))
+    made = replace(MADE, changes=(ours(update(memcached(1), memcached(1, note="a\n````\nb\n"))),))
     text = written(markdown.github(made, VIEW))
     assert "\n`````diff\n" in text
+
+
+# --- plans of Syncs that change ----------------------------------------------------------------------------------------
+
+WEB, GONE = ObjectRef("reconcile.dev", "Sync", "shop", "web"), ObjectRef("reconcile.dev", "Sync", "shop", "gone")
+ROLLED = update(deployment("web", 2), deployment("web", 3), field("spec.replicas", Reason.GIT, 2, 3))
+NESTED = replace(
+    MADE,
+    changes=(ours(MADE.changes[0]),),
+    nested=(
+        Nested(WEB, Op.UPDATE, (), ("chart web 1.2.3 → 1.3.0",), Plan(WEB, "1.3.0@sha256:3f9c", (ROLLED,), (Problem("x.yaml", 1, "not YAML"),))),
+        Nested(GONE, Op.DELETE, (WEB,), not_planned="3 objects are deleted along with it"),
+    ),
+)  # fmt: skip
+
+
+def test_a_comment_has_a_section_for_each_sync_that_changes():
+    text = written(markdown.github(NESTED, VIEW))
+    assert "#### ↳ <code>shop/web</code>: 1 to update, 0 unchanged, 1 problem\n\nchart web 1.2.3 → 1.3.0\n" in text
+    assert "| update | <code>Deployment.apps shop/web</code> |" in text
+    assert "> - x.yaml:1: not YAML" in text
+    assert "#### ↳ ↳ <code>shop/gone</code>\n\ndeleted; 3 objects are deleted along with it\n" in text
+    assert text.index("shop/web</code>: 1") < text.index("+  replicas: 3") < text.index("shop/gone")
+
+
+def test_a_comment_says_how_many_syncs_it_has_no_room_for():
+    many = [replace(NESTED.nested[0], sync=WEB._replace(name=f"web-{n}")) for n in range(400)]
+    text = written(markdown.github(replace(NESTED, nested=tuple(many)), VIEW))
+    assert len(text) <= markdown.MOST_CHARACTERS
+    assert re.search(r"\d+ Syncs are too long for a comment; see `kubectl reconcile diff`.", text)
+
+
+@pytest.mark.parametrize("hostile", ["</details>", "@team", "[a](http://b)", "<img src=x>"])
+def test_markup_in_reasons_of_a_sync_is_text(hostile):
+    one = replace(NESTED.nested[0], sync=WEB._replace(name=hostile), why=(hostile,), plan=None, not_planned=hostile)
+    assert hostile not in written(markdown.github(replace(NESTED, nested=(one,)), VIEW)).replace("</details>\n", "")
+
+
+def test_a_nested_plan_is_headed_by_its_sync_and_the_reason():
+    assert written(map(render.title_of, NESTED.nested)) == (
+        "Sync shop/web  chart web 1.2.3 → 1.3.0\n  Sync shop/gone  deleted; 3 objects are deleted along with it\n"
+    )
+    assert written(render.summary_below(NESTED)) == "through 2 Syncs: 1 to update, 1 problem\n"
+    assert written(render.attention_below(NESTED)) == "Sync shop/web: x.yaml:1: not YAML\n"
+
+
+def test_a_nested_plan_of_nothing_says_so():
+    one = Nested(WEB, Op.UPDATE, (), ("spec.interval",), Plan(WEB, "3f9c2e1", ()))
+    assert written([render.title_of(one)]) == "Sync shop/web  spec.interval; nothing else changes\n"
 
 
 # --- safety -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """A plan as Markdown, for a comment on a pull request: what would happen if it were merged.
 
-A headline with the counts, a table of the objects, problems and held deletions, and each diff folded away. A
+A headline with the counts, a table of the objects, problems and held deletions, and each diff folded away; then the same for each Sync that changes. A
 comment has a largest size, so diffs that don't fit are left out, and the comment says how many. It begins
 with an invisible mark that names the Sync, by which a pipeline finds the comment to write over.
 
@@ -13,10 +13,13 @@ Pure: plans in, lines out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
 
 from kubectl_reconcile.cli.output import findings, render
-from kubectl_reconcile.core.planning.plan import Change, Plan
+from kubectl_reconcile.core.planning.nested import without_others_values
+from kubectl_reconcile.core.planning.plan import Change, Nested, Plan
 from kubectl_reconcile.core.revisions import short_of
 from kubectl_reconcile.views import changes
 from kubectl_reconcile.views.changes import PlanView
@@ -34,23 +37,64 @@ _ENTITIES = str.maketrans(
 
 
 def github(plan: Plan, view: PlanView, *, most: int = MOST_CHARACTERS) -> Iterator[Line]:
-    """Yield *plan* as Markdown of at most *most* characters."""
-    head = [*_headline(plan), *_table(plan, view), *_obstacles(plan), *_findings(plan, view)]
+    """Yield *plan* as Markdown of at most *most* characters. Whoever may propose manifests reads it: it shows no live values of what isn't the Sync's."""
+    plan = without_others_values(plan, plan.sync) if plan.sync else plan
+    head = [*_headline(plan), *_table(plan, view), *_obstacles(render.attention(plan)), *_findings(plan, view)]
     foot = ["", f"<sub>{_text(_origin(plan))}</sub>"]
-    room = most - _length(head) - _length(foot) - 200
-    kept, dropped = [], 0
+    room = _Room(most - _length(head) - _length(foot) - 200)
+    kept = [*_diffs(plan, view, room), *(text for each in plan.nested for text in _section(each, view, room))]
+    return (line(text) for text in [*head, *kept, *room.left_out(), *foot])
+
+
+class _Room(Struct):
+    """How many characters are *left*, and how many diffs and Syncs were *dropped* for lack of them."""
+
+    left: int
+    diffs: int = 0
+    syncs: int = 0
+
+    def takes(self, lines: list[str]) -> bool:
+        """Tell whether *lines* fit, which take their room then."""
+        length = _length(lines)
+        if length > self.left:
+            return False
+        self.left -= length
+        return True
+
+    def left_out(self) -> Iterator[str]:
+        """Yield what to do about what didn't fit."""
+        counted = [(self.diffs, "diff"), (self.syncs, "Sync")]
+        what = " and ".join(f"{count} {noun if count == 1 else f'{noun}s'}" for count, noun in counted if count)
+        if what:
+            verb = "is" if self.diffs + self.syncs == 1 else "are"
+            yield from ("", f"{what} {verb} too long for a comment; see `kubectl reconcile diff`.")
+
+
+def _diffs(plan: Plan, view: PlanView, room: _Room) -> Iterator[str]:
+    """Yield the diffs for which there is *room*, folded away."""
     for change, _ in changes.in_order(plan):
         folded = _folded(view.of(change), view)
-        length = _length(folded)
-        if length > room:
-            dropped += 1
-            continue
-        room -= length
-        kept += folded
-    if dropped:
-        what = "1 diff is" if dropped == 1 else f"{dropped} diffs are"
-        kept += ["", f"{what} too long for a comment; see `kubectl reconcile diff`."]
-    return (line(text) for text in [*head, *kept, *foot])
+        if room.takes(folded):
+            yield from folded
+        else:
+            room.diffs += 1
+
+
+def _section(each: Nested, view: PlanView, room: _Room) -> Iterator[str]:
+    """Yield what a nested Sync would do, as far as there is *room* for it."""
+    told = render.said_of(each)
+    counts = f": {''.join(span.text for span in render.summary(each.plan))}" if each.plan else ""
+    mark = "↳ " * (each.depth + 1)
+    lines = ["", f"#### {mark}{_code(f'{each.sync.namespace}/{each.sync.name}')}{counts}"]
+    lines += ["", _text(told)] if told else []
+    if each.plan is not None:
+        lines += [*_table(each.plan, view), *_obstacles(render.attention_of(each.plan))]
+    if not room.takes(lines):
+        room.syncs += 1
+        return
+    yield from lines
+    if each.plan is not None:
+        yield from _diffs(each.plan, view, room)
 
 
 def _length(lines: list[str]) -> int:
@@ -82,8 +126,8 @@ def _table(plan: Plan, view: PlanView) -> Iterator[str]:
         yield f"| | and {len(rows) - _LONGEST_TABLE} more | |"
 
 
-def _obstacles(plan: Plan) -> Iterator[str]:
-    found = ["".join(span.text for span in one).strip() for one in render.attention(plan)]
+def _obstacles(attention: Iterable[Line]) -> Iterator[str]:
+    found = ["".join(span.text for span in one).strip() for one in attention]
     if not found:
         return
     yield from ("", "> [!WARNING]")

@@ -17,7 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -46,17 +47,17 @@ def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: S
     """
     out, err = terminals(chosen.color)
     if external := _external_diff(chosen):
-        for plan in plans:
+        for plan in chain.from_iterable((each, *_plans_below(each)) for each in plans):
             _compare(external, plan, view)
     else:
         lines = list(_lines(plans, view, chosen, titles, out.width))
         if not (chosen.is_for_people and chosen.pager and _paged([out.text(one) for one in lines])):
             out.write(lines)
     for plan in plans:
-        err.write(render.attention(plan))
+        err.write([*render.attention(plan), *render.attention_below(plan)])
         if chosen.is_for_people:
             scanned = findings.lines(plan, view.scan) if view.scan else ()
-            out.write([*render.unhealthy(plan), *scanned, render.summary(plan)])
+            out.write([*render.unhealthy(plan), *scanned, render.summary(plan), *render.summary_below(plan)])
 
 
 def _lines(
@@ -73,7 +74,20 @@ def _lines(
         if titles and chosen.is_for_people:
             lines.append(line(titles[number], Tone.TITLE))
         lines += _of_one(plan, view, chosen, width)
+        lines += _below(plan, view, chosen, width)
     return lines
+
+
+def _below(plan: Plan, view: PlanView, chosen: OutputOptions, width: int | None) -> Iterator[Line]:
+    """Yield the nested plans, each under its title; Markdown has them already."""
+    for each in plan.nested if chosen.output != "github" else ():
+        if chosen.is_for_people:
+            yield render.title_of(each)
+        yield from _of_one(each.plan, view, chosen, width) if each.plan else ()
+
+
+def _plans_below(plan: Plan) -> Iterator[Plan]:
+    return (each.plan for each in plan.nested if each.plan)
 
 
 def _of_one(plan: Plan, view: PlanView, chosen: OutputOptions, width: int | None) -> Iterable[Line]:

@@ -12,13 +12,14 @@ Pure: plans in, lines out; the time is an argument. Lines are made safe where th
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
 from kubectl_reconcile.core.apply import causes
 from kubectl_reconcile.core.apply.causes import Refusal
 from kubectl_reconcile.core.objects import ObjectRef, place_of, warnings_among
-from kubectl_reconcile.core.planning.plan import Change, Op, Plan
+from kubectl_reconcile.core.planning.plan import Change, Nested, Op, Plan
 from kubectl_reconcile.core.revisions import short_of
 from kubectl_reconcile.views.changes import (
     PlanView,
@@ -169,6 +170,51 @@ def summary(plan: Plan) -> Line:
     return line(text, Tone.BAD if bad else Tone.WARNING if pending or extras or plan.unhealthy else Tone.GOOD)
 
 
+def summary_below(plan: Plan) -> Iterator[Line]:
+    """Yield on a line what else happens, by Syncs that the plan changes; nothing where it changes none."""
+    if not plan.nested:
+        return
+    planned = [each.plan for each in plan.nested if each.plan]
+    counts = Counter[str]()
+    for each in planned:
+        counts.update(counts_of(each))
+    pending = [f"{counts[op]} {words}" for op, words in _TO.items() if counts[op]]
+    extras = [f"{counts[word]} {word}" for word in ("held", "blocked", "refused") if counts[word]]
+    problems = sum(len(each.errors) for each in planned)
+    parts = [*pending, *extras, *([_counted(problems, "problem")] if problems else [])] or ["no changes"]
+    bad = counts["blocked"] or counts["refused"] or problems
+    which = f"through {_counted(len(plan.nested), 'Sync')}"
+    yield line(f"{which}: {', '.join(parts)}", Tone.BAD if bad else Tone.WARNING if pending or extras else Tone.GOOD)
+
+
+def title_of(each: Nested) -> Line:
+    """Return what heads a nested plan: which Sync, what happens to it, and why."""
+    head = Span(f"{'  ' * each.depth}Sync {each.sync.namespace}/{each.sync.name}", Tone.TITLE)
+    told = said_of(each)
+    return (head, Span(f"  {told}", Tone.ASIDE)) if told else (head,)
+
+
+def said_of(each: Nested) -> str:
+    """Return what happens to a nested Sync and why, in words; empty where nothing is known of that."""
+    what = {Op.CREATE: "new", Op.DELETE: "deleted", Op.REPLACE: "recreated"}.get(each.op, "")
+    stays = "nothing else changes" if each.plan is not None and each.plan.is_clean else ""
+    return "; ".join(filter(None, [what, *each.why, each.not_planned, stays]))
+
+
+def attention_below(plan: Plan) -> Iterator[Line]:
+    """Yield what a person has to see to in nested plans, each with its Sync."""
+    for each in plan.nested:
+        if each.plan is None:
+            continue
+        for one in attention_of(each.plan):
+            yield (Span(f"Sync {each.sync.namespace}/{each.sync.name}: ", one[0].tone), *one)
+
+
+def attention_of(nested: Plan) -> Iterator[Line]:
+    """Yield what a person has to see to in a nested plan. What is held in it can't be approved yet: nothing is, before its Sync is as it will be."""
+    yield from (*_refusals(nested), *_problems(nested), *holds(nested))
+
+
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -186,10 +232,7 @@ def unhealthy(plan: Plan) -> Iterator[Line]:
 
 def attention(plan: Plan) -> Iterator[Line]:
     """Yield what a person has to see to: problems in the source, refused objects, held deletions."""
-    blocked = (Refusal.of(change, change.gate.blocked) for change in plan.changes if change.gate.blocked)
-    yield from (line(text, Tone.BAD) for text in causes.of_refusals(blocked))
-    denied = (Refusal.of(change, change.gate.denied) for change in plan.changes if change.gate.denied)
-    yield from (line(text, Tone.BAD) for text in causes.of_refusals(denied))
+    yield from _refusals(plan)
     yield from problems_and_holds(plan)
     owners = sorted(
         {
@@ -205,11 +248,22 @@ def attention(plan: Plan) -> Iterator[Line]:
         )
 
 
-def problems_and_holds(plan: Plan) -> Iterator[Line]:
-    """Yield what no writing could bring about: problems in the source, and deletions that are held."""
+def _refusals(plan: Plan) -> Iterator[Line]:
+    blocked = (Refusal.of(change, change.gate.blocked) for change in plan.changes if change.gate.blocked)
+    yield from (line(text, Tone.BAD) for text in causes.of_refusals(blocked))
+    denied = (Refusal.of(change, change.gate.denied) for change in plan.changes if change.gate.denied)
+    yield from (line(text, Tone.BAD) for text in causes.of_refusals(denied))
+
+
+def _problems(plan: Plan) -> Iterator[Line]:
     yield from (line(text, Tone.BAD) for text in causes.of_problems(plan.errors))
     warnings = causes.of_problems(warnings_among(plan.problems))
     yield from (line(f"warning: {text}", Tone.WARNING) for text in warnings)
+
+
+def problems_and_holds(plan: Plan) -> Iterator[Line]:
+    """Yield what no writing could bring about: problems in the source, and deletions that are held."""
+    yield from _problems(plan)
     yield from holds(plan)
     if plan.holds and plan.sync is not None:
         yield line(f"to approve them: {approve_command(plan)}", Tone.WARNING)

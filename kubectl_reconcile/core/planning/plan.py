@@ -289,7 +289,8 @@ class Plan(Struct, frozen=True):
     left: the fields are as they should be. *partial* tells that a person chose some of the changes, and that there
     may be others. *lacking* must be listed, and the plan built once more, before it is known what deletions take along.
     *unhealthy* are objects that aren't well before the sync, in previews alone. *digest* is that of all that the source asks for, empty for a plan
-    of a part of it; *commit* is the one that it is at.
+    of a part of it; *commit* is the one that it is at. *nested* are the plans of Syncs that it changes, in previews alone; *remarks* are what else is
+    to be said of single objects of a nested plan.
     """
 
     sync: ObjectRef | None
@@ -308,11 +309,14 @@ class Plan(Struct, frozen=True):
     unhealthy: tuple[Unhealthy, ...] = ()
     digest: str = ""
     commit: Commit | None = None
+    nested: tuple[Nested, ...] = ()
+    remarks: Mapping[ObjectRef, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
-        """The digest of what goes in and what comes out. Costs a moment for each changed Secret, so ask once."""
-        return plan_hash(self.sync, self.revision, self.changes)
+        """The digest of what goes in and what comes out, nested plans included. Costs a moment for each changed Secret, so ask once."""
+        own = plan_hash(self.sync, self.revision, self.changes)
+        return with_nested_hashes(own, self.nested) if self.nested else own
 
     @property
     def approval(self) -> str:
@@ -372,6 +376,25 @@ class Plan(Struct, frozen=True):
         return chain(members, (change.ref for change in self.schedule.fallbacks))
 
 
+class Nested(Struct, frozen=True):
+    """A Sync that a plan creates, changes or removes, as *op* says: what it would do then by a *plan* of its own, or why there is none.
+
+    *above* are the nested Syncs that contain it, from the top down. *why* is what of it changes, in words. *not_planned* says why there is no plan.
+    """
+
+    sync: ObjectRef
+    op: Op
+    above: tuple[ObjectRef, ...] = ()
+    why: tuple[str, ...] = ()
+    plan: Plan | None = None
+    not_planned: str = ""
+
+    @property
+    def depth(self) -> int:
+        """How many other nested Syncs contain it."""
+        return len(self.above)
+
+
 def set_id_of(sync: Sync) -> str:
     """Return the id of the ApplySet whose parent is *sync*."""
     return applyset.applyset_id(sync.ref)
@@ -385,6 +408,12 @@ def plan_hash(sync: ObjectRef | None, revision: str, changes: Iterable[Change]) 
     """
     prints = [fingerprint(change) for change in changes if not change.is_quiet]
     return hashlib.sha256(json.dumps([sync, revision, prints]).encode()).hexdigest()
+
+
+def with_nested_hashes(own: str, nested: Iterable[Nested]) -> str:
+    """Return the one digest over a plan, of which *own* is that of its changes, and all that are *nested* in it."""
+    below = [[each.above, each.sync, each.op, each.plan.hash if each.plan else ""] for each in nested]
+    return hashlib.sha256(json.dumps([own, below]).encode()).hexdigest()
 
 
 def fingerprint(change: Change) -> str:

@@ -5,7 +5,7 @@ again from the source and the cluster as they are now, and goes ahead only if it
 Secrets are neither shown nor in the fingerprints; the revision and the live object's version tell whether they moved.
 
 A *fingerprint* is the digest of one change: which object, from which state, to which. The *hash* covers the
-Sync, the revision and all fingerprints. Facts about pods that were noted by a daemon must be the same besides. ``plan.schema.json`` beside this page describes the file.
+Sync, the revision and all fingerprints, and those of plans that are nested in it: what follows from what is carried out is held to be the same, too. Facts about pods that were noted by a daemon must be the same besides. ``plan.schema.json`` beside this page describes the file.
 
 Pure: bytes in, sentences out.
 """
@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from msgspec import Struct, field
 
 from kubectl_reconcile.core.objects import API_GROUP, ObjectRef
-from kubectl_reconcile.core.planning.plan import Change, Plan, fingerprint
+from kubectl_reconcile.core.planning.plan import Change, Nested, Plan, fingerprint
 from kubectl_reconcile.core.resources.sync import SYNC
 
 API_VERSION = f"{API_GROUP}/v1alpha1"
@@ -46,8 +46,20 @@ class PlanMoved(Exception):  # noqa: N818 - it isn't an error that source or clu
         super().__init__(f"the plan is no longer valid, nothing was written: {'; '.join(moved[:5])}{more}")
 
 
+class NestedPrint(Struct, frozen=True):
+    """What of a nested plan is needed to tell whether one made now is the same; *revision* is empty where there is no plan."""
+
+    op: str
+    revision: str = ""
+    fingerprints: Mapping[tuple[ObjectRef, str], str] = field(default_factory=dict)
+
+
+_Below: TypeAlias = Mapping[tuple[ObjectRef, ...], NestedPrint]
+"""Nested plans by their Syncs, from the top down."""
+
+
 class PlanFile(Struct, frozen=True):
-    """What of a plan file is needed to tell whether a plan made now is the same."""
+    """What of a plan file is needed to tell whether a plan made now is the same; one with *nested* plans is compared with one that has them."""
 
     sync: ObjectRef
     revision: str
@@ -55,6 +67,7 @@ class PlanFile(Struct, frozen=True):
     confirmed: bool
     fingerprints: Mapping[tuple[ObjectRef, str], str]
     recalled: Mapping[ObjectRef, Any] = field(default_factory=dict)
+    nested: _Below = field(default_factory=dict)
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -78,7 +91,8 @@ class PlanFile(Struct, frozen=True):
             )
         try:
             revision, digest, confirmed = str(tree["revision"]), str(tree["hash"]), bool(tree["confirmed"])
-            return cls(_sync(tree["sync"]), revision, digest, confirmed, _prints(tree["changes"]), _recalled(tree))
+            prints, below = _prints(tree["changes"]), _nested(tree.get("nested"))
+            return cls(_sync(tree["sync"]), revision, digest, confirmed, prints, _recalled(tree), below)
         except KeyError as error:
             raise PlanFileError(f"its field {error} is missing") from None
 
@@ -95,15 +109,42 @@ class PlanFile(Struct, frozen=True):
         now = fingerprints(made)
         if made.revision != self.revision:
             yield f"the source is at {made.revision[:16]}, the plan was made at {self.revision[:16]}"
-        shown, wanted = _by_object(self.fingerprints), _by_object(now)
-        for ref in dict.fromkeys((*shown, *wanted)):
-            yield from _differences(ref, shown.get(ref, {}), wanted.get(ref, {}))
+        yield from _moved_among(self.fingerprints, now)
+        below = {(*each.above, each.sync): _print_of(each) for each in made.nested}
+        yield from _moved_below(self.nested, below)
         for ref, facts in self.recalled.items():
             seen = made.outcomes.observed.get(ref)
             if seen is None or seen.facts != facts:
                 yield f"{ref}: the state of its pods has changed since"
-        if made.hash != self.hash and now == self.fingerprints and made.revision == self.revision:
+        is_same = now == self.fingerprints and made.revision == self.revision and below == self.nested
+        if is_same and made.hash != self.hash:
             yield "the file was edited: its hash isn't that of its changes"
+
+
+def _moved_among(shown: Mapping[tuple[ObjectRef, str], str], now: Mapping[tuple[ObjectRef, str], str]) -> Iterator[str]:
+    """Yield what moved between fingerprints that were *shown* and those of *now*."""
+    was, wanted = _by_object(shown), _by_object(now)
+    for ref in dict.fromkeys((*was, *wanted)):
+        yield from _differences(ref, was.get(ref, {}), wanted.get(ref, {}))
+
+
+def _moved_below(shown: _Below, now: _Below) -> Iterator[str]:
+    """Yield what moved of nested plans."""
+    for way in dict.fromkeys((*shown, *now)):
+        name = f"Sync {way[-1].namespace}/{way[-1].name}"
+        if way not in shown or way not in now:
+            yield f"{name} {'changes with it, too' if way in now else 'no longer changes with it'}"
+            continue
+        was, then = shown[way], now[way]
+        if was.op != then.op:
+            yield f"{name} would be {_done(then.op)}, not {_done(was.op)}"
+        if was.revision != then.revision:
+            yield f"{name} would be at {then.revision[:16] or 'no revision'}, not at {was.revision[:16] or 'none'}"
+        yield from (f"{name}: {text}" for text in _moved_among(was.fingerprints, then.fingerprints))
+
+
+def _print_of(each: Nested) -> NestedPrint:
+    return NestedPrint(each.op.value, *((each.plan.revision, fingerprints(each.plan)) if each.plan else ()))
 
 
 def _by_object(prints: Mapping[tuple[ObjectRef, str], str]) -> dict[ObjectRef, dict[str, str]]:
@@ -153,6 +194,20 @@ def _sync(entry: Any) -> ObjectRef:
     if not isinstance(entry, dict):
         raise PlanFileError("its field 'sync' isn't in the format of this program")
     return ObjectRef(SYNC.group, SYNC.kind, str(entry["namespace"]), str(entry["name"]))
+
+
+def _nested(entries: Any) -> _Below:
+    try:
+        return dict(map(_nested_one, entries or ()))
+    except (TypeError, AttributeError):
+        raise PlanFileError("its field 'nested' isn't in the format of this program") from None
+
+
+def _nested_one(entry: Mapping[str, Any]) -> tuple[tuple[ObjectRef, ...], NestedPrint]:
+    way = tuple(map(_sync, (*entry["above"], entry["sync"])))
+    plan = entry.get("plan")
+    known = (str(plan["revision"]), _prints(plan["changes"])) if plan else ()
+    return way, NestedPrint(str(entry["op"]), *known)
 
 
 def _prints(entries: Any) -> dict[tuple[ObjectRef, str], str]:

@@ -7,7 +7,7 @@ reads the server's discovery; it writes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -193,6 +193,12 @@ class Session(Struct):
             changed |= {gvk.group_kind for gvk in known}
             raise
         changed |= {gvk.group_kind for gvk, kind in known.items() if now.get(gvk) is not kind}
+
+    def also_knowing(self, kinds: Mapping[GroupVersionKind, Kind]) -> Session:
+        """Return this session as it will be once these *kinds* are served, which it doesn't know yet; nothing that it learns of kinds is kept."""
+        if not kinds:
+            return self
+        return replace(self, _kinds=_KnownKinds({**kinds, **self._kinds.now}, dict(self._kinds.earlier)))
 
     def take_changes(self) -> frozenset[GroupKind]:
         """Return the kinds that are served otherwise, no more, or only now, or have another module, since this was last asked."""

@@ -72,6 +72,23 @@ function Change({change, beside, index}) {
   </details>`;
 }
 
+const fullName = ({namespace, name}) => `${namespace}/${name}`;
+const WHAT = {create: 'new', delete: 'deleted', replace: 'recreated'};
+
+// What a Sync would do itself that the plan creates, changes or removes; only what changes is open.
+function Nested({one, beside}) {
+  const {plan} = one, said = [WHAT[one.op], ...one.why, one.notPlanned].filter(Boolean).join('; ');
+  return html`<section class="nested" style=${{marginLeft: `${one.above.length * 1.25}rem`}}>
+    <h2>Sync ${fullName(one.sync)}</h2>
+    <p class="said">${said} ${plan && html`<span class="aside">${plan.changes.length ? summaryOf(plan) : 'nothing else changes'}</span>`}</p>
+    ${plan && html`
+      <${Card} items=${plan.problems} grade="bad" title="Problems" draw=${problem => html`
+        <span class="place">${problem.path}${problem.line ? `:${problem.line}` : ''}</span> ${problem.message} ${problem.hint && html`<span class="aside">${problem.hint}</span>`}`}/>
+      <${Holds} holds=${plan.holds}/>
+      ${plan.changes.map((change, index) => html`<${Change} key=${nameOf(change.object) + change.op} change=${change} index=${index} beside=${beside}/>`)}`}
+  </section>`;
+}
+
 // Actions that wait for approval, by the custom resource whose they are.
 function heldActions(changes) {
   const found = new Map();
@@ -125,6 +142,7 @@ export function Plan({namespace, name, query}) {
         ${held.map(([object, actions]) => html`<${Doing} label=${`Approve actions of ${nameOf(object)}`} title="Run them" path=${`${objectPath(object)}/approve`}
           body=${{keys: actions.map(each => each.key)}} text="Just these actions go through."><ul>${actions.map(each => html`<li>${each.summary}</li>`)}</ul><//>`)}
       </p>`}
-      ${plan.changes.map((change, index) => html`<${Change} key=${nameOf(change.object) + change.op} change=${change} index=${index} beside=${beside}/>`)}`, 'Planning …')}
+      ${plan.changes.map((change, index) => html`<${Change} key=${nameOf(change.object) + change.op} change=${change} index=${index} beside=${beside}/>`)}
+      ${plan.nested.map(one => html`<${Nested} key=${[...one.above, one.sync].map(fullName).join('>')} one=${one} beside=${beside}/>`)}`, 'Planning …')}
   </article>`;
 }

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.module.api import Action, Observation
 from kubectl_reconcile.core.objects import ObjectRef
-from kubectl_reconcile.core.planning.plan import Op, Outcomes, Plan, fingerprint
+from kubectl_reconcile.core.planning.plan import Nested, Op, Outcomes, Plan, fingerprint
 from kubectl_reconcile.core.planning.planfile import PlanFile, PlanFileError, PlanMoved, fingerprints
 from tests.core.planning.changes import a_change
 
@@ -413,3 +413,72 @@ def test_a_secret_with_another_key_is_another_change():
 
 def test_what_is_told_of_a_secret_hides_the_values_that_it_has_and_that_it_had():
     assert secret("bmV3").told("not b2xk but bmV3") == "not *** but ***"
+
+
+# --- nested plans -------------------------------------------------------------------------------------------------------
+
+API = ObjectRef("reconcile.dev", "Sync", "shop", "api")
+
+
+def nested_entry(each):
+    shown = [entry(change) for change in each.plan.changes] if each.plan else []
+    plan = {"plan": {"revision": each.plan.revision, "changes": shown}} if each.plan else {}
+    names = [{"namespace": one.namespace, "name": one.name} for one in (*each.above, each.sync)]
+    return {"sync": names[-1], "above": names[:-1], "op": each.op.value, **plan}
+
+
+def a_nested_plan(*changes, op=Op.UPDATE, revision=REVISION):
+    return Nested(API, op, plan=Plan(API, revision, changes))
+
+
+def with_nested(*nested):
+    made = replace(a_plan(updated(DATA)), nested=nested)
+    return made, read({**tree_of(made), "nested": list(map(nested_entry, nested))})
+
+
+BELOW = {
+    "an object changes otherwise": (a_nested_plan(updated(WEB, to=3)), f"Sync shop/api: {WEB} has changed since"),
+    "an object needs no change any more": (a_nested_plan(), f"Sync shop/api: {WEB} needs no change any more"),
+    "its repository has moved": (
+        a_nested_plan(updated(WEB), revision=LATER),
+        "Sync shop/api would be at facade0123456789, not at c0ffee0123456789",
+    ),
+    "it would be new": (a_nested_plan(updated(WEB), op=Op.CREATE), "Sync shop/api would be created, not updated"),
+}
+
+
+@pytest.mark.parametrize(("now", "expected"), BELOW.values(), ids=BELOW)
+def test_what_moved_in_a_nested_plan_is_named(now, expected):
+    _, file = with_nested(a_nested_plan(updated(WEB)))
+    with pytest.raises(PlanMoved) as refused:
+        file.check(replace(a_plan(updated(DATA)), nested=(now,)))
+    assert expected in refused.value.moved
+
+
+def test_nested_plans_that_come_and_go_are_named():
+    made, file = with_nested(a_nested_plan(updated(WEB)))
+    with pytest.raises(PlanMoved) as refused:
+        file.check(replace(made, nested=()))
+    assert refused.value.moved == ["Sync shop/api no longer changes with it"]
+    other = replace(made.nested[0], above=(SHOP,))
+    with pytest.raises(PlanMoved) as refused:
+        file.check(replace(made, nested=(*made.nested, other)))
+    assert refused.value.moved == ["Sync shop/api changes with it, too"]
+
+
+def test_a_plan_with_the_same_nested_plans_goes_ahead():
+    made, file = with_nested(a_nested_plan(updated(WEB)), Nested(SHOP, Op.DELETE, not_planned="its members stay"))
+    file.check(made)
+
+
+def test_a_file_whose_nested_plans_were_edited_is_refused():
+    made = replace(a_plan(updated(DATA)), nested=(a_nested_plan(updated(WEB)),))
+    tree = {**tree_of(made), "nested": []}
+    with pytest.raises(PlanMoved, match="its hash isn't that of its changes"):
+        read(tree).check(a_plan(updated(DATA)))
+
+
+@pytest.mark.parametrize("nested", [7, [7], [{"sync": 1, "above": []}], [{"sync": {}, "above": []}]])
+def test_nested_plans_in_another_format_are_no_plan(nested):
+    with pytest.raises(PlanFileError):
+        read({**tree_of(a_plan(updated(DATA))), "nested": nested})

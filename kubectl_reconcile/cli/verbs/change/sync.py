@@ -471,6 +471,8 @@ async def _planned(
         )
     if file.confirmed:
         plan = await dry_run.confirm(session.client, plan, target.sync, along=along, members=members)
+    if file.nested:
+        plan = await diff.with_nested(session, target, options.origin, plan, offline=not file.confirmed)
     file.check(plan)
     return plan
 

@@ -74,6 +74,7 @@ Examples:
     is_flag=True,
     help="Don't check the changes in a dry run. The output then lacks the effects of defaults and webhooks. With -f, no cluster needs to be configured.",
 )
+@click.option("--no-nested", is_flag=True, help="Leave out what the Syncs that change would do themselves.")
 @click.option(
     "--until-stable",
     is_flag=True,
@@ -109,6 +110,7 @@ def diff(
     look: OutputOptions,
     all_namespaces: bool,
     offline: bool,
+    no_nested: bool,
     until_stable: bool,
     watch: bool,
     accept: bool,
@@ -121,6 +123,8 @@ def diff(
 
     Without SYNC, -f or --repo, the only Sync in the namespace is used. OBJECT is TYPE/NAME, or the path of a file or
     folder/ in the repository. You can name several objects.
+
+    Where Syncs are created, changed or removed, what each of them would do follows, as its own account would do it.
     """
     from kubectl_reconcile.cli.session import readable, run, run_until_interrupted
     from kubectl_reconcile.core.scan.pod_security import Profile
@@ -147,18 +151,30 @@ def diff(
     if all_namespaces:
         return run(
             connection,
-            functools.partial(_everywhere, chosen=chosen, offline=offline, scope=scope, show=show, status=status),
+            functools.partial(
+                _everywhere, chosen=chosen, offline=offline, nested=not no_nested, scope=scope, show=show, status=status
+            ),
         )
     with readable(origin) as source:
         if watch:
             return run_until_interrupted(
                 connection,
-                functools.partial(_watched, origin=source, chosen=chosen, offline=offline, scope=scope, show=show),
+                functools.partial(
+                    _watched,
+                    origin=source,
+                    chosen=chosen,
+                    offline=offline,
+                    nested=not no_nested,
+                    scope=scope,
+                    show=show,
+                ),
             )
         if until_stable:
             asked = functools.partial(_simulated, origin=source, chosen=chosen)
         else:
-            asked = functools.partial(_one, origin=source, chosen=chosen, offline=offline, reasons=look.reasons)
+            asked = functools.partial(
+                _one, origin=source, chosen=chosen, offline=offline, nested=not no_nested, reasons=look.reasons
+            )
         otherwise = (
             functools.partial(_without_cluster, source, chosen, look, profile)
             if offline and source.file and not (source.values or source.sets)
@@ -300,8 +316,9 @@ async def preview(
     offline: bool = False,
     among: list[Plan] | None = None,
     reasons: bool = False,
+    nested: bool = True,
 ) -> Plan:
-    """Return what a sync of *origin* would do to what is *chosen*; unless *offline*, as the server judges it.
+    """Return what a sync of *origin* would do to what is *chosen*, and the Syncs *nested* in that; unless *offline*, as the server judges it.
 
     *among* is as in ``selected``: one of several previews leaves it to its caller whether names mean anything. *reasons* asks for
     those that take long to find.
@@ -316,7 +333,26 @@ async def preview(
 
     target = await target_of(session, origin)
     made = await _judged(session, target, origin, chosen, offline=offline, among=among)
-    return await engine.explained(target, made, reasons=reasons)
+    explained = await engine.explained(target, made, reasons=reasons)
+    return await with_nested(session, target, origin, explained, offline=offline) if nested else explained
+
+
+async def with_nested(session: Session, target: Target, origin: Origin, made: Plan, *, offline: bool) -> Plan:
+    """Return *made*, the plan of *origin*, with those of the Syncs that it changes.
+
+    Raises:
+        SourceError: there is no git.
+        ApiError: the server doesn't answer.
+    """
+    from kubectl_reconcile.core.resources.sync import SYNC
+
+    if not any(change.ref.group_kind == SYNC.group_kind for change in made.acting()):
+        return made
+    from kubectl_reconcile.engine.commands import nested  # few plans change Syncs
+
+    repository = "" if origin.chart else origin.repo
+    looked_at = await nested.LookedAt.of(target, made.revision, local=origin.local, repository=repository)
+    return await nested.with_nested(session, made, looked_at, offline=offline)
 
 
 async def _judged(
@@ -341,11 +377,12 @@ async def _judged(
 
 
 def status_of(plan: Plan, *, must_pass: PlanScan | None = None) -> ExitStatus:
-    """Return the exit status of a preview, which *must_pass* a scan without new findings if one is given."""
-    if any(change.gate.blocked or change.gate.denied for change in plan.changes):
+    """Return the exit status of a preview, nested plans included, which *must_pass* a scan without new findings if one is given."""
+    plans = [plan, *(each.plan for each in plan.nested if each.plan)]
+    if any(change.gate.blocked or change.gate.denied for each in plans for change in each.changes):
         return ExitStatus.FAILED
-    if plan.errors:
-        return ExitStatus.SOURCE if any(problem.in_source for problem in plan.errors) else ExitStatus.FAILED
+    if errors := [problem for each in plans for problem in each.errors]:
+        return ExitStatus.SOURCE if any(problem.in_source for problem in errors) else ExitStatus.FAILED
     if must_pass and must_pass.outlook(plan.changes).new:
         return ExitStatus.FINDINGS
     return ExitStatus.OK if plan.is_clean else ExitStatus.DIFFERENT
@@ -355,7 +392,7 @@ def status_of(plan: Plan, *, must_pass: PlanScan | None = None) -> ExitStatus:
 
 
 async def _everywhere(
-    session: Session, *, chosen: Chosen, offline: bool, scope: _Scope, show: _Show, status: _Status
+    session: Session, *, chosen: Chosen, offline: bool, nested: bool, scope: _Scope, show: _Show, status: _Status
 ) -> int:
     """Preview every Sync of the cluster; one that can't be previewed hides no other."""
     from kubectl_reconcile.cli.session import unmatched
@@ -366,7 +403,7 @@ async def _everywhere(
     for namespace, name in await targets.followed_syncs(session):
         try:
             origin = Origin(name, namespace=namespace)
-            plans.append(await preview(session, origin, chosen=chosen, offline=offline, among=among))
+            plans.append(await preview(session, origin, chosen=chosen, offline=offline, among=among, nested=nested))
         except Exception as error:  # noqa: BLE001 - told as any other; what isn't a user's goes on up
             worst = max(worst, failures.report(error, f"Sync {namespace}/{name}: "))
         else:
@@ -385,7 +422,7 @@ def _wake(loop: asyncio.AbstractEventLoop, saved: asyncio.Event) -> None:
 
 
 async def _watched(
-    session: Session, *, origin: Origin, chosen: Chosen, offline: bool, scope: _Scope, show: _Show
+    session: Session, *, origin: Origin, chosen: Chosen, offline: bool, nested: bool, scope: _Scope, show: _Show
 ) -> NoReturn:
     """Preview now and at each save, until Ctrl-C."""
     import asyncio
@@ -409,6 +446,7 @@ async def _watched(
                 watch.follow()  # the preview reads again, and sees what changed before that
                 made = await _judged(session, target, origin, chosen, offline=offline)
                 plan = await engine.explained(target, made)
+                plan = await with_nested(session, target, origin, plan, offline=offline) if nested else plan
                 scanned = await scope(session, [plan])
             except Exception as error:  # noqa: BLE001 - told as any other; the next save may fix it
                 failures.report(error)

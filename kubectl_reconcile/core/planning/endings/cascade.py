@@ -288,7 +288,7 @@ def listings_of(carrier: Manifest) -> tuple[Listing, ...]:
     if ref.group_kind == CRD:
         return tuple(_listings_of_crd(carrier))
     if ref.group_kind == SYNC.group_kind:
-        return tuple(_listings_of_sync(carrier)) if _prunes(carrier) else ()
+        return tuple(_listings_of_sync(carrier)) if prunes(carrier) else ()
     if ref.namespace or ref.group not in _BUILT_IN:
         return (Listing(None, ref.namespace),)
     return (Listing(CLAIM),)
@@ -325,7 +325,7 @@ def _places(carrier: Manifest) -> frozenset[str] | None:
     return applyset.Contents.recorded(carrier).namespaces if is_sync else None
 
 
-def _prunes(sync: Manifest) -> bool:
+def prunes(sync: Manifest) -> bool:
     """Tell whether the end of a Sync is the end of its members. A suspended one leaves them as they are."""
     spec = sync.get("spec") or {}
     return spec.get("deletionPolicy") == DeletionPolicy.PRUNE and not spec.get("suspend")
