@@ -208,6 +208,9 @@ class PlanDocument(PlanPart, frozen=True, kw_only=True):
     kind: Literal["Plan"]
     sync: Annotated[SyncName | None, about("The Sync that the objects belong to; null for a preview outside any Sync.")]
     revision: Annotated[str, about("The commit, or `worktree-` and a digest for a folder.")]
+    base: Annotated[
+        str | UnsetType, about("With --base: the commit that it is compared with, instead of the cluster.")
+    ] = UNSET
     hash: Annotated[_Digest, about("Covers the Sync, the revision and all changes, hidden values included.")]
     confirmed: Annotated[bool, about("Whether the server tried every change by a dry run.")]
     partial: Annotated[bool, about("Whether only some objects were selected, so that there may be other changes.")]
@@ -251,7 +254,9 @@ class NestedDocument(PlanPart, frozen=True, kw_only=True):
 
     sync: Annotated[SyncName, about("The Sync.")]
     above: Annotated[list[SyncName], about("The nested Syncs that contain it, from the top down.")]
-    op: Annotated[str, among(("create", "update", "replace", "delete"), "What happens to the Sync itself.")]
+    op: Annotated[
+        str, among(("create", "update", "replace", "delete", "unchanged"), "What happens to the Sync itself.")
+    ]
     why: Annotated[list[str], about("What of it changes: `chart web 1.2.3 → 1.3.0`, `spec.source.path`.")]
     not_planned: Annotated[str | UnsetType, about("Why there is no plan; of one that goes: what goes with it.")] = UNSET
 
@@ -309,6 +314,7 @@ def head_of(plan: Plan, view: PlanView) -> dict[str, Any]:
         "kind": "Plan",
         "sync": SyncName.of(plan.sync),
         "revision": plan.revision,
+        "base": given(plan.base),
         "hash": plan.hash,
         "confirmed": plan.confirmed,
         "partial": plan.partial,

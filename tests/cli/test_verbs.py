@@ -87,6 +87,7 @@ for name in _TAKEN:
 print(*sys.modules)
 """
 FOR_SOME = {
+    "kubectl_reconcile.engine.commands.between_revisions",
     "kubectl_reconcile.engine.commands.nested",
     "kubectl_reconcile.engine.commands.scanning",
     "kubectl_reconcile.engine.sync.foresight",

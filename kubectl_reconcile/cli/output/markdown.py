@@ -110,6 +110,8 @@ def _headline(plan: Plan) -> Iterator[str]:
 
 def _origin(plan: Plan) -> str:
     revision = "" if changes.is_worktree(plan) or not plan.revision else f" at {short_of(plan.revision)}"
+    if plan.base:
+        return f"kubectl reconcile diff{revision}, compared with {short_of(plan.base)}, rendered without a cluster"
     judged = "tried by the API server" if plan.confirmed else "not tried by the API server"
     return f"kubectl reconcile diff{revision}, {judged}"
 

@@ -78,7 +78,7 @@ def labels(change: Change, plan: Plan) -> tuple[str, str]:
     module = change.module
     origin = module or origin_of(plan)
     where = f" ({_where(change, plan)})" if change.provenance.file and change.op is not Op.DELETE else ""
-    old = "/dev/null" if change.before is None else f"live/{change.ref}"
+    old = "/dev/null" if change.before is None else f"{short_of(plan.base) or 'live'}/{change.ref}"
     new = "/dev/null" if change.after is None else f"{origin}/{change.ref}{where}"
     return old, new
 
@@ -196,7 +196,8 @@ def title_of(each: Nested) -> Line:
 
 def said_of(each: Nested) -> str:
     """Return what happens to a nested Sync and why, in words; empty where nothing is known of that."""
-    what = {Op.CREATE: "new", Op.DELETE: "deleted", Op.REPLACE: "recreated"}.get(each.op, "")
+    words = {Op.CREATE: "new", Op.DELETE: "deleted", Op.REPLACE: "recreated", Op.UNCHANGED: "its files change"}
+    what = words.get(each.op, "")
     stays = "nothing else changes" if each.plan is not None and each.plan.is_clean else ""
     return "; ".join(filter(None, [what, *each.why, each.not_planned, stays]))
 

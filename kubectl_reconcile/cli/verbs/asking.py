@@ -14,13 +14,13 @@ def asking_meanwhile(*modules: str) -> Callable[[Callable[..., int]], Callable[.
     """Return what has the server asked for a verb while *modules* are imported, which are slow to import and all that it takes.
 
     Not where requests are to be logged, which the verb sets up; nor where a person may type what is applied, for as long as
-    they like.
+    they like; nor where revisions are compared, which takes no server.
     """
 
     def decorate(verb: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(verb)
         def run(connection: Connection, origin: Origin, **values: Any) -> int:
-            if connection.verbosity or origin.file == "-":
+            if connection.verbosity or origin.file == "-" or values.get("base"):
                 return verb(connection, origin, **values)
             from kubectl_reconcile.cli import early
 

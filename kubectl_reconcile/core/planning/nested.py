@@ -54,10 +54,12 @@ _WRITES: Final = frozenset({Op.CREATE, Op.UPDATE, Op.REPLACE})
 
 
 def syncs_in(made: Plan) -> list[Change]:
-    """Return the changes of Syncs, in the order in which these go ahead: those that depend on others after them, as far as they don't in a circle."""
-    found = {
-        each.ref: each for each in made.acting() if each.ref.group_kind == SYNC.group_kind and each.op is not Op.ACT
-    }
+    """Return the changes of Syncs, in the order in which these go ahead: those that depend on others after them, as far as they don't in a circle.
+
+    Where two revisions are compared, also those that stay as they are.
+    """
+    among = made.changes if made.base else made.acting()
+    found = {each.ref: each for each in among if each.ref.group_kind == SYNC.group_kind and each.op is not Op.ACT}
     before = {ref: [one for one in _waits_for(each) if one in found and one != ref] for ref, each in found.items()}
     try:
         return [found[ref] for ref in TopologicalSorter(before).static_order()]
@@ -78,7 +80,11 @@ class Question(Struct, frozen=True):
 
 
 def nested_in(made: Plan) -> Generator[Question, Plan | str, tuple[Nested, ...]]:
-    """Return what is nested in *made*, each followed by what is nested in that, once all that is yielded is answered by a plan, or by why there is none."""
+    """Return what is nested in *made*, each followed by what is nested in that, once all that is yielded is answered by a plan, or by why there is none.
+
+    Where *made* compares two revisions, Syncs that stay as they are are asked about, too: their files may differ. An empty text answers that these don't.
+    Nothing else tells then what goes with a Sync that prunes, so that is asked as well.
+    """
     walk = _Walk(made.sync)
     yield from walk.below(made, ())
     return tuple(walk.found)
@@ -96,14 +102,15 @@ class _Walk:
         for change in syncs_in(made):
             answer = not_planned(change, above, made, self._root) or (yield from self._asked_for(change))
             plan, why = (None, answer) if isinstance(answer, str) else (answer, "")
-            self.found.append(Nested(change.ref, change.op, above, why_of(change), plan, why))
+            if change.op is not Op.UNCHANGED or (plan is not None and not plan.is_clean):
+                self.found.append(Nested(change.ref, change.op, above, why_of(change), plan, why))
             if plan is not None:
                 yield from self.below(plan, (*above, change.ref))
 
     def _asked_for(self, change: Change) -> Generator[Question, Plan | str, Plan | str]:
-        if self._asked >= MOST_SYNCS:
+        if self._asked >= MOST_SYNCS and change.op is not Op.UNCHANGED:
             return f"more than {MOST_SYNCS} Syncs change, and this is one of the others"
-        self._asked += 1
+        self._asked += change.op is not Op.UNCHANGED
         return (yield Question(change, self._made))
 
 
@@ -161,6 +168,8 @@ def _end_of(change: Change, made: Plan) -> str:
     """Return what happens to the members of a Sync that is deleted."""
     if not prunes(change.before or {}):
         return "its members stay, and belong to nobody then"
+    if made.base:
+        return ""
     owners = {each.ref: each.provenance.owner for each in made.changes if each.gate.cascade}
     along = sum(change.ref in _carriers(ref, owners) for ref in owners)
     if not along:

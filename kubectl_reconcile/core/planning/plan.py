@@ -290,7 +290,7 @@ class Plan(Struct, frozen=True):
     may be others. *lacking* must be listed, and the plan built once more, before it is known what deletions take along.
     *unhealthy* are objects that aren't well before the sync, in previews alone. *digest* is that of all that the source asks for, empty for a plan
     of a part of it; *commit* is the one that it is at. *nested* are the plans of Syncs that it changes, in previews alone; *remarks* are what else is
-    to be said of single objects of a nested plan.
+    to be said of single objects of a nested plan. *base* is the revision that it compares with, where that isn't done with the cluster.
     """
 
     sync: ObjectRef | None
@@ -311,6 +311,7 @@ class Plan(Struct, frozen=True):
     commit: Commit | None = None
     nested: tuple[Nested, ...] = ()
     remarks: Mapping[ObjectRef, tuple[str, ...]] = field(default_factory=dict)
+    base: str = ""
 
     @property
     def hash(self) -> str:

@@ -84,6 +84,10 @@ class PlanFile(Struct, frozen=True):
             raise PlanFileError(f"it isn't a {KIND}")
         if tree.get("apiVersion") != API_VERSION:
             raise PlanFileError(f"it is a {KIND} of {tree.get('apiVersion')}, this program reads {API_VERSION}")
+        if tree.get("base"):
+            raise PlanFileError(
+                "it compares two revisions, and says nothing about a cluster", "create it without --base"
+            )
         if not tree.get("sync"):
             raise PlanFileError(
                 "it belongs to no Sync, so nothing would record its objects",

@@ -32,6 +32,10 @@ class WorkingTree(Struct, frozen=True):
         top = root_of(place if place.is_dir() else place.parent)
         return cls(top) if os.path.lexists(top / ".git") else None
 
+    def path_of(self, place: Path) -> str:
+        """Return the path of a folder or file in it, from the top."""
+        return place.resolve().relative_to(self.top).as_posix()
+
     def urls(self) -> frozenset[str]:
         """Return the URLs of the repositories that it is exchanged with.
 

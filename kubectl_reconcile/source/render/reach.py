@@ -54,3 +54,34 @@ def _kustomization_in(folder: Path) -> str:
             with suppress(OSError), (folder / name).open("rb") as file:
                 return file.read(_MOST_READ).decode(errors="replace")
     return ""
+
+
+_BESIDE: Final = re.compile(r"(?<![\w./-])\.\.(?:/[^\s\"',\]}#]*)?")
+"""What any file names beside or above its folder."""
+
+
+def places_read(folder: Path) -> frozenset[Path] | None:
+    """Return the folders and files that manifests, an overlay or a chart at *folder* are made of, as far as its files name them by relative paths.
+
+    None where that isn't known: a link leads elsewhere, or there are too many files that name others.
+    """
+    found, waiting = {folder}, [folder]
+    while waiting:
+        place = waiting.pop()
+        for at, folders, files in os.walk(place) if place.is_dir() else ():
+            if any(Path(at, name).is_symlink() for name in (*folders, *files)):
+                return None
+            for name in {*KUSTOMIZATIONS, "Chart.yaml"} & set(files):
+                named = {Path(os.path.normpath(Path(at, each))) for each in _beside_in(Path(at, name))}
+                new = {each for each in named if each not in found and not each.is_relative_to(folder)}
+                found |= new
+                waiting += new
+        if len(found) > _MOST_REACHED:
+            return None
+    return frozenset(found)
+
+
+def _beside_in(file: Path) -> list[str]:
+    with suppress(OSError):
+        return _BESIDE.findall(file.read_bytes()[:_MOST_READ].decode(errors="replace"))
+    return []

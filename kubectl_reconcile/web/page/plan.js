@@ -73,7 +73,7 @@ function Change({change, beside, index}) {
 }
 
 const fullName = ({namespace, name}) => `${namespace}/${name}`;
-const WHAT = {create: 'new', delete: 'deleted', replace: 'recreated'};
+const WHAT = {create: 'new', delete: 'deleted', replace: 'recreated', unchanged: 'its files change'};
 
 // What a Sync would do itself that the plan creates, changes or removes; only what changes is open.
 function Nested({one, beside}) {

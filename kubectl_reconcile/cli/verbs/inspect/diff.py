@@ -62,6 +62,7 @@ Examples:
   kubectl reconcile diff -f . --scan restricted --fail-on new-findings
   kubectl reconcile diff -f examples/shop/prod    a folder, as if applied
   kubectl reconcile diff -f . --name shop   as a new state of shop
+  kubectl reconcile diff -f . --base origin/main    without a cluster
   kubectl reconcile diff --repo https://charts.example.com \\
     --chart web --version 1.2.3 --set replicas=3
 """
@@ -73,6 +74,11 @@ Examples:
     "--offline",
     is_flag=True,
     help="Don't check the changes in a dry run. The output then lacks the effects of defaults and webhooks. With -f, no cluster needs to be configured.",
+)
+@click.option(
+    "--base",
+    metavar="REV",
+    help="Compare the folder of -f with this revision of its working tree, and with no cluster: a branch, a tag, a commit, HEAD~1.",
 )
 @click.option("--no-nested", is_flag=True, help="Leave out what the Syncs that change would do themselves.")
 @click.option(
@@ -110,6 +116,7 @@ def diff(
     look: OutputOptions,
     all_namespaces: bool,
     offline: bool,
+    base: str | None,
     no_nested: bool,
     until_stable: bool,
     watch: bool,
@@ -125,29 +132,32 @@ def diff(
     folder/ in the repository. You can name several objects.
 
     Where Syncs are created, changed or removed, what each of them would do follows, as its own account would do it.
+
+    With --base, what changes between two revisions of a working tree is shown, by rendering alone; no kubeconfig is read.
     """
     from kubectl_reconcile.cli.session import readable, run, run_until_interrupted
     from kubectl_reconcile.core.scan.pod_security import Profile
     from kubectl_reconcile.views.ages import current_time
     from kubectl_reconcile.views.changes import PlanView
 
-    if all_namespaces and (origin != Origin() or watch or until_stable):
-        raise click.UsageError(
-            "-A means all Syncs with their own sources: leave out SYNC and the flags that name a source"
-        )
-    if watch and (origin.file in {"", "-"} and not origin.local):
-        raise click.UsageError("--watch watches files: it needs -f FOLDER or --local FOLDER")
-    if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
-        raise click.UsageError("--accept writes files: it needs -f FOLDER --name NAME, or with --local FOLDER")
-    if accept and (origin.values or origin.sets):
-        raise click.UsageError("--accept writes what a chart's files are to say: --values and --set aren't among them")
-    if fail_on and (watch or accept):
-        raise click.UsageError("--fail-on new-findings can't be combined with --watch or --accept")
+    _check(
+        origin,
+        base=base,
+        all_namespaces=all_namespaces,
+        until_stable=until_stable,
+        watch=watch,
+        accept=accept,
+        fail_on=fail_on,
+    )
     profile = Profile(scan) if scan else None
     scope = functools.partial(_scope_of, profile=profile)
     view = PlanView(current_time(), show_secrets, show_managed_fields)
     show = functools.partial(_show, view=view, look=look)
     status = _status_after_scan if fail_on else _status_without_scan
+    if base:
+        plans, scanned = _between(connection, origin, chosen, profile, base=base, nested=not no_nested)
+        show(plans, scan=scanned)
+        return status(plans[0], scanned)
     if all_namespaces:
         return run(
             connection,
@@ -176,7 +186,7 @@ def diff(
                 _one, origin=source, chosen=chosen, offline=offline, nested=not no_nested, reasons=look.reasons
             )
         otherwise = (
-            functools.partial(_without_cluster, source, chosen, look, profile)
+            functools.partial(_without_cluster, source, chosen, look, profile, nested=not no_nested)
             if offline and source.file and not (source.values or source.sets)
             else None
         )
@@ -188,6 +198,47 @@ def diff(
     titles = [f"pass {number} of {len(plans)}" for number in range(1, len(plans) + 1)] if len(plans) > 1 else []
     show(plans, titles=titles, scan=scanned)
     return status(plans[0], scanned)
+
+
+def _check(
+    origin: Origin,
+    *,
+    base: str | None,
+    all_namespaces: bool,
+    until_stable: bool,
+    watch: bool,
+    accept: bool,
+    fail_on: str | None,
+) -> None:
+    """Return if these flags go together.
+
+    Raises:
+        UsageError: they don't.
+    """
+    if all_namespaces and (origin != Origin() or watch or until_stable):
+        raise click.UsageError(
+            "-A means all Syncs with their own sources: leave out SYNC and the flags that name a source"
+        )
+    if watch and (origin.file in {"", "-"} and not origin.local):
+        raise click.UsageError("--watch watches files: it needs -f FOLDER or --local FOLDER")
+    if accept and (all_namespaces or watch or until_stable or (origin.file in {"", "-"} and not origin.local)):
+        raise click.UsageError("--accept writes files: it needs -f FOLDER --name NAME, or with --local FOLDER")
+    if accept and (origin.values or origin.sets):
+        raise click.UsageError("--accept writes what a chart's files are to say: --values and --set aren't among them")
+    if fail_on and (watch or accept):
+        raise click.UsageError("--fail-on new-findings can't be combined with --watch or --accept")
+    if base and (
+        origin.file in {"", "-"}
+        or not origin.recursive
+        or origin.values
+        or origin.sets
+        or until_stable
+        or watch
+        or accept
+    ):
+        raise click.UsageError(
+            "--base compares a folder: it needs -f FOLDER, and none of its flags for charts or passes"
+        )
 
 
 def _looked(
@@ -211,7 +262,9 @@ def _looked(
         return otherwise()
 
 
-def _without_cluster(origin: Origin, chosen: Chosen, look: OutputOptions, profile: Profile | None) -> _Found:
+def _without_cluster(
+    origin: Origin, chosen: Chosen, look: OutputOptions, profile: Profile | None, *, nested: bool
+) -> _Found:
     """Return what files ask for where there is no cluster to compare them with, having said so.
 
     Raises:
@@ -222,6 +275,7 @@ def _without_cluster(origin: Origin, chosen: Chosen, look: OutputOptions, profil
 
     from kubectl_reconcile.core.resources.source import Render
     from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
+    from kubectl_reconcile.engine.commands import between_revisions
     from kubectl_reconcile.engine.sync import nowhere
 
     if not chosen.is_everything:
@@ -231,7 +285,33 @@ def _without_cluster(origin: Origin, chosen: Chosen, look: OutputOptions, profil
         [line("no cluster is configured: each object is shown as one to create, by its file alone", Tone.WARNING)]
     )
     place, render = origin.namespace or "default", Render(origin.render)
-    asked = nowhere.plan(Path(origin.file), origin.name, place, recursive=origin.recursive, render=render)
+    file = Path(origin.file)
+    plan = asyncio.run(nowhere.plan(file, origin.name, place, recursive=origin.recursive, render=render))
+    plan = asyncio.run(between_revisions.with_nested_rendered(plan, file)) if nested else plan
+    return [plan], PlanScan(ScanScope(profile)) if profile else None
+
+
+def _between(
+    connection: Connection, origin: Origin, chosen: Chosen, profile: Profile | None, *, base: str, nested: bool
+) -> _Found:
+    """Return what changes in files since the revision *base*.
+
+    Raises:
+        Failure: only a part of it is asked for, which nobody can find without knowing the kinds.
+        SourceError: there is no such revision, or the files can't be read.
+    """
+    import asyncio
+
+    from kubectl_reconcile.core.resources.source import Render
+    from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
+    from kubectl_reconcile.engine.commands import between_revisions
+
+    if not chosen.is_everything:
+        raise Failure("names of objects mean nothing without a cluster", "show all of it")
+    namespace, render = connection.namespace or "default", Render(origin.render)
+    asked = between_revisions.between(
+        Path(origin.file), base, origin.name, namespace, render=render, with_nested=nested
+    )
     return [asyncio.run(asked)], PlanScan(ScanScope(profile)) if profile else None
 
 
@@ -385,7 +465,7 @@ def status_of(plan: Plan, *, must_pass: PlanScan | None = None) -> ExitStatus:
         return ExitStatus.SOURCE if any(problem.in_source for problem in errors) else ExitStatus.FAILED
     if must_pass and must_pass.outlook(plan.changes).new:
         return ExitStatus.FINDINGS
-    return ExitStatus.OK if plan.is_clean else ExitStatus.DIFFERENT
+    return ExitStatus.OK if all(each.is_clean for each in plans) else ExitStatus.DIFFERENT
 
 
 # --- all Syncs --------------------------------------------------------------------------------------------------------
