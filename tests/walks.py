@@ -22,6 +22,7 @@ NO_ENGINE = "there is no container engine; tests/e2e/cli/test_image.py carries o
 OWN_SANDBOX = "the test's sandbox runs already; tests/sandbox starts and stops others"
 PODS = "the operand has to run in its pods; tests/operators/real does that"
 CHART = "the sandbox has no Helm; tests/e2e/source/test_our_own_chart.py renders the chart and compares it with install"
+CHARTS = "nobody serves that chart; tests/e2e/cli/test_chart_flags.py follows one of a server of its own"
 WITHOUT_END = "it serves until Ctrl-C; tests/web/test_ui_command.py starts and stops it"
 TUTORIAL = "tests/e2e/modules/test_tutorial.py runs the whole tutorial"
 INSTALLED = "tests/e2e/cli/test_packaging.py installs what is built"
@@ -60,6 +61,12 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "helm upgrade": CHART,
     },
     "docs/disaster-recovery.md": {"kubectl reconcile install": INSTALLS},
+    "docs/migrating.md": {
+        "helm get": CHART,
+        "kubectl reconcile create web": CHARTS,
+        "kubectl reconcile diff web": CHARTS,
+        "kubectl reconcile resume web": CHARTS,
+    },
     "docs/operating.md": {
         "docker build": NO_ENGINE,
         "kubectl reconcile install": INSTALLS,

@@ -2,7 +2,7 @@
 
 ``docs/cli.md`` is the reference of the command line, from the commands' own help; ``docs/annotations.md`` that of annotations, labels and
 finalizers, from their table; `reference_resources` has those of custom resources, conditions and metrics, `reference_formats` those of plan
-files and the module API; ``docs/page-api.json`` is the OpenAPI document of the page's API, ``docs/printed.json`` has the schemas of what ``-o json`` prints. Run as a module with the folder ``docs``, it writes all of them there, as ``make manifests`` does; with ``--check`` besides, it ends with status 1 if one of them isn't current.
+files and the module API; `reference_importing` what happens to other tools' fields; ``docs/page-api.json`` is the OpenAPI document of the page's API, ``docs/printed.json`` has the schemas of what ``-o json`` prints. Run as a module with the folder ``docs``, it writes all of them there, as ``make manifests`` does; with ``--check`` besides, it ends with status 1 if one of them isn't current.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import click
 from kubectl_reconcile.cli.options.flags import common_flags
 from kubectl_reconcile.cli.output.failures import ExitStatus
 from kubectl_reconcile.cli.reference_formats import module_api_page, plan_fields_page
+from kubectl_reconcile.cli.reference_importing import imported_fields_page
 from kubectl_reconcile.cli.reference_resources import conditions_page, metrics_page, resources_page
 from kubectl_reconcile.cli.root import PROGRAM, VERBS, command, reconcile
 from kubectl_reconcile.core.annotations import TABLE
@@ -92,6 +93,7 @@ PAGES = {
     "conditions.md": conditions_page,
     "metrics.md": metrics_page,
     "plan-fields.md": plan_fields_page,
+    "import-fields.md": imported_fields_page,
     "module-api.md": module_api_page,
     "page-api.json": openapi.text,
     "printed.json": schemas.printed_text,

@@ -19,10 +19,11 @@ PROGRAM = "kubectl reconcile"
 
 
 class Verb(NamedTuple):
-    """Where in ``cli.verbs`` a verb is, and what it does in a phrase."""
+    """Where in ``cli.verbs`` a verb is, what it does in a phrase, and what it is called there, if it isn't what it is called here."""
 
     module: str
     short: str
+    called: str = ""
 
 
 VERBS = {
@@ -34,6 +35,7 @@ VERBS = {
     "wait": Verb("inspect.wait", "Wait until a Sync is healthy, synced or deleted. Writes nothing."),
     "get": Verb("inspect.get", "Show Syncs in a table. Writes nothing."),
     "create": Verb("change.create", "Create a Sync, after checking its repository."),
+    "import": Verb("change.importing", "Translate what Argo CD or Flux apply into Syncs.", "importing"),
     "grant": Verb("change.grant", "Grant a Sync's account the rights that its source needs."),
     "tree": Verb("inspect.tree", "Show what belongs to a Sync, and its health. Writes nothing."),
     "explain": Verb("inspect.explain", "Show who owns a field, and why it has its value. Writes nothing."),
@@ -66,7 +68,7 @@ OTHER_WORDS = {
     "apply": "sync", "reconcile": "sync", "list": "get", "ls": "get", "describe": "status", "show": "status",
     "preview": "diff", "plan": "diff", "template": "render", "build": "render", "undo": "rollback", "revert": "rollback", "pause": "suspend", "stop": "suspend",
     "start": "resume", "unpause": "resume", "log": "logs", "why": "explain", "blame": "explain", "check": "doctor",
-    "import": "adopt", "init": "install", "setup": "install", "remove": "delete", "rm": "delete",
+    "migrate": "import", "convert": "import", "init": "install", "setup": "install", "remove": "delete", "rm": "delete",
     "await": "wait", "web": "ui", "dashboard": "ui", "page": "ui", "rollout": "wait", "rights": "grant", "rbac": "grant", "allow": "grant", "permissions": "grant",
 }  # fmt: skip
 """What people who come from other tools type, and the verb that they mean."""
@@ -115,7 +117,7 @@ def command(name: str) -> click.Command | None:
     verb = VERBS.get(name)
     if verb is None:
         return None
-    found = getattr(importlib.import_module(f"kubectl_reconcile.cli.verbs.{verb.module}"), name)
+    found = getattr(importlib.import_module(f"kubectl_reconcile.cli.verbs.{verb.module}"), verb.called or name)
     return found if isinstance(found, click.Command) else None
 
 

@@ -16,10 +16,18 @@ from kubectl_reconcile.cli.options.output import look
 from kubectl_reconcile.cli.options.selection import selection
 from kubectl_reconcile.cli.options.sync_name import SYNC_NAME
 from kubectl_reconcile.cli.root import VERBS, command
+from kubectl_reconcile.cli.verbs.change.importing import import_options
 from tests.closure import TREE, said
 
 ABOUT_VERBS = {"help", "options"}
-GIVEN = (("origin", origin), ("origin", source), ("chosen", selection), ("look", look), ("connection", common))
+GIVEN = (
+    ("options", import_options),
+    ("origin", origin),
+    ("origin", source),
+    ("chosen", selection),
+    ("look", look),
+    ("connection", common),
+)
 
 
 def declared():

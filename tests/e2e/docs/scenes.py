@@ -328,6 +328,17 @@ def applied_by_kubectl(world: World) -> None:
     world.pushed({"overlays/prod/kustomization.yaml": "resources: [web.yaml]\n", "overlays/prod/web.yaml": WEB})
 
 
+def applied_by_flux(world: World) -> None:
+    """A folder with the Kustomization that the page shows, and what it has applied."""
+    world.lives_in("team-a")
+    page = (walks.ROOT / "docs/migrating.md").read_text(encoding="utf-8")
+    shown = page.partition("```yaml\n")[2].partition("```")[0]
+    here = shown.replace("namespace: team-a", f"namespace: {world.cluster.namespace}").replace(URL, world.git.url)
+    world.write({"fleet/shop.yaml": here, "manifests/web.yaml": WEB})
+    world.pushed({"manifests/web.yaml": WEB})
+    world.must("kubectl apply -f manifests")
+
+
 def team(world: World) -> None:
     """The team's namespace doesn't exist yet."""
     world.namespaces["team-a"] = f"{world.cluster.namespace}-a"
@@ -420,6 +431,11 @@ def flux(world: World) -> None:
     other_tool(world, "flux-system", "kustomize.toolkit.fluxcd.io", "v1", "Kustomization", {"prune": True})
 
 
+def helm_release(world: World) -> None:
+    """Flux's kind of releases, and one."""
+    other_tool(world, "flux-system", "helm.toolkit.fluxcd.io", "v2", "HelmRelease", {"suspend": True})
+
+
 def other_tool(world: World, namespace: str, group: str, version: str, kind: str, spec: Mapping[str, Any]) -> None:
     """Another tool's kind without the tool, in a namespace that is called otherwise here, and one object with its finalizer."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -450,7 +466,10 @@ SCENES: dict[str, tuple[tuple[str, Callable[[World], None]], ...]] = {
     "docs/quick-start.md": (("pip install .", own_repository),),
     "docs/troubleshooting.md": (("kubectl reconcile status NAME", two_states),),
     "docs/pull-requests.md": (("kubectl reconcile wait shop", just_merged),),
-    "docs/migrating.md": (("kubectl reconcile diff -f manifests", applied_by_kubectl),),
+    "docs/migrating.md": (
+        ("kubectl reconcile import flux", applied_by_flux),
+        ("kubectl reconcile diff -f manifests", applied_by_kubectl),
+    ),
     "docs/disaster-recovery.md": (("kubectl reconcile install", two_states),),
     "docs/operating.md": (("docker build", two_states),),
     "docs/many-teams.md": (("kubectl create namespace team-a", team_with_a_repository),),
@@ -492,7 +511,9 @@ BEFORE: dict[str, dict[str, Callable[[World], None]]] = {
         "kubectl -n argocd patch": argo_cd,
         "kubectl -n argocd get": argo_cd,
         "kubectl -n flux-system patch": flux,
-        "kubectl -n flux-system get": flux,
+        "kubectl -n flux-system get kustomization": flux,
+        "kubectl -n flux-system get helmrelease": helm_release,
+        "kubectl delete secret -n shop": lambda world: world.lives_in("shop"),
     },
     "docs/scan.md": {
         'kubectl reconcile diff shop --revision "$GITHUB_SHA"': pushed_host_ipc,
