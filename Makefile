@@ -18,7 +18,7 @@ ORDERED = $(if $(filter-out random,$(ORDER)),echo "ORDER=$(ORDER): the only choi
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render registry fixtures demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance patch-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render registry fixtures demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance import-conformance patch-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -128,6 +128,9 @@ realworld: sandbox ## Follow public repositories of raw manifests: CHECKOUTS=fol
 
 render-conformance: sandbox render registry ## Hold what is rendered against kubectl and helm, charts also from a registry: CHECKOUTS=folder of checkouts (NAMES="metrics-server kserve")
 	@$(BIN)/python -m tests.realworld.conformance $(or $(CHECKOUTS),checkouts) $(NAMES)
+
+import-conformance: sandbox ## Translate what public repositories of Argo CD's and Flux's users apply: CHECKOUTS=folder of checkouts (NAMES="a b")
+	@$(BIN)/python -m tests.realworld.imports $(or $(CHECKOUTS),checkouts) $(NAMES)
 
 patch-conformance: sandbox render ## Hold N (200) drawn patches of drawn objects against kubectl kustomize: over manifests, overlays and charts
 	@$(BIN)/python -m tests.realworld.patches $(or $(N),200)
