@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from kubectl_reconcile.core.annotations import WAVE
 from kubectl_reconcile.core.importing.argocd_fields import ARGOPROJ, NOT_READ, SYNC_OPTIONS, TABLES
 from kubectl_reconcile.core.importing.fields import Fate, Finding
-from kubectl_reconcile.core.importing.paths import exact_version, image_of, is_range, path_of_jq
+from kubectl_reconcile.core.importing.paths import ALL_ITEMS, any_item, exact_version, image_of, is_range, path_of_jq
 from kubectl_reconcile.core.importing.units import PIN, CredentialNeed, Imported, Placed, Unit, judged, sync_manifest
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, decoded_text, labels_of, map_at, maps_in
@@ -450,7 +450,6 @@ def _sync_options(options: Any, draft: _Draft) -> set[str]:
     return found
 
 
-_ALL_ITEMS: Final = "an item by its number, for which the rule means all of the list; [name=web] in its place means one"
 _ALL_OF: Final = ("spec", "data", "metadata", "rules", "webhooks")
 
 
@@ -461,14 +460,14 @@ def _ignore(spec: Manifest, of: str, draft: _Draft) -> Iterator[dict[str, Any]]:
             target["group"] = rule.get("group") or ""
         told = {"target": target}
         for pointer in rule.get("jsonPointers") or ():
-            path = re.sub(r"/\d+(?=/|$)", "/*", str(pointer))
+            path = any_item(str(pointer))
             if path != pointer:
-                draft.approximate("spec.ignoreDifferences[].jsonPointers", f"{pointer}: {_ALL_ITEMS}")
+                draft.approximate("spec.ignoreDifferences[].jsonPointers", f"{pointer}: {ALL_ITEMS}")
             yield {"path": path, "from": of, **told}
         for expression in rule.get("jqPathExpressions") or ():
             if path := path_of_jq(str(expression)):
                 if re.search(r"\[\d+\]", str(expression)):
-                    draft.approximate("spec.ignoreDifferences[].jqPathExpressions", f"{expression}: {_ALL_ITEMS}")
+                    draft.approximate("spec.ignoreDifferences[].jqPathExpressions", f"{expression}: {ALL_ITEMS}")
                 yield {"path": path, "from": of, **told}
             else:
                 draft.stop(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -19,7 +20,7 @@ from msgspec import Struct, field
 
 from kubectl_reconcile.core.importing.fields import Fate, Finding
 from kubectl_reconcile.core.importing.flux_fields import NOT_READ, SOURCES, TABLES
-from kubectl_reconcile.core.importing.paths import cel_of_self, exact_version, variable_type
+from kubectl_reconcile.core.importing.paths import ALL_ITEMS, any_item, cel_of_self, exact_version, variable_type
 from kubectl_reconcile.core.importing.units import PIN, CredentialNeed, Imported, Placed, Unit, judged, sync_manifest
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in, text_at
 
@@ -244,7 +245,7 @@ class _Known(Struct):
             "dependsOn": _depends_on(spec),
             "timeout": spec.get("timeout"),
             "replace": True if spec.get("force") else None,
-            "ignore": _ignore(maps_in(spec.get("ignore"))),
+            "ignore": _ignore(maps_in(spec.get("ignore")), "spec.ignore", draft),
             "health": {"wait": None if asks_health else False, "rules": _health_rules(spec)},
         }  # fmt: skip
 
@@ -306,7 +307,7 @@ class _Known(Struct):
             "dependsOn": _depends_on(spec, taken, draft.namespace),
             "timeout": spec.get("timeout"),
             "replace": True if upgrade.get("force") else None,
-            "ignore": _ignore(maps_in(drift.get("ignore"))),
+            "ignore": _ignore(maps_in(drift.get("ignore")), "spec.driftDetection.ignore", draft, "Drift"),
             "health": {
                 "wait": False if install.get("disableWait") or upgrade.get("disableWait") else None,
                 "rules": _health_rules(spec),
@@ -383,7 +384,7 @@ class _Known(Struct):
         version = str(asked.get("version") or "")
         if not exact_version(version):
             version = running
-        digest = "" if repository.startswith("oci://") or files else _chart_digest(verifies.manifest, version)
+        digest = "" if repository.startswith("oci://") or files else _chart_digest(self._made_for(placed), version)
         self._pinned(
             {"repository": repository, "name": name, "version": version, "digest": digest}, f"{place}.version", draft
         )
@@ -393,6 +394,12 @@ class _Known(Struct):
             "secretRef": self._secret(source, url, draft),
             "verify": self._verify_chart(asked, verifies, draft, place),
         }
+
+    def _made_for(self, placed: Placed) -> Manifest:
+        """Return the HelmChart that Flux has made for a HelmRelease, or the object itself."""
+        namespace, _, name = text_at(placed.manifest, "status", "helmChart").partition("/")
+        found = self._found("HelmChart", namespace, name, placed.file)
+        return found.manifest if found else placed.manifest
 
     def _verify_chart(self, asked: Manifest, beside: Placed, draft: _Draft, place: str) -> dict[str, Any] | None:
         verify = map_at(asked, "verify")
@@ -466,14 +473,25 @@ def _depends_on(spec: Manifest, taken: Collection[tuple[str, str]] = (), home: s
     return found
 
 
-def _ignore(rules: Sequence[Manifest]) -> list[dict[str, Any]]:
+def _ignore(rules: Sequence[Manifest], place: str, draft: _Draft, of: str = "") -> list[dict[str, Any]]:
     found = []
     for rule in rules:
-        target = {
-            name: text for name, text in map_at(rule, "target").items() if name not in {"version", "annotationSelector"}
-        }
-        found += [{"path": path, **({"target": target} if target else {})} for path in rule.get("paths") or ()]
+        target = {name: str(text) for name, text in map_at(rule, "target").items() if name in _OF_TARGET}
+        for name, text in target.items():
+            if name != "labelSelector" and not _LITERAL.fullmatch(text):
+                draft.stop(
+                    f"{place}[].target.{name}", f"{text}: a regular expression; write a rule for each into spec.ignore"
+                )
+        for path in map(str, rule.get("paths") or ()):
+            if (pointer := any_item(path)) != path:
+                draft.approximate(f"{place}[].paths", f"{path}: {ALL_ITEMS}")
+            found.append({"path": pointer, **({"from": of} if of else {}), **({"target": target} if target else {})})
     return found
+
+
+_OF_TARGET: Final = ("group", "kind", "namespace", "name", "labelSelector")
+_LITERAL: Final = re.compile(r"[A-Za-z0-9.-]*")
+"""What stands for itself alone, and for nothing else in a cluster, where Flux reads a regular expression."""
 
 
 def _health_rules(spec: Manifest) -> list[dict[str, Any]]:

@@ -35,9 +35,14 @@ def _selector(place: str, annotations: Row | None = None) -> Iterator[Row]:
 
 
 def _ignore(place: str) -> Iterator[Row]:
-    yield translated(f"{place}[].paths", "`spec.ignore`, one rule for each path")
+    yield translated(f"{place}[].paths", "`spec.ignore`, one rule for each path; of a HelmRelease, with `from: Drift`")
     for name in ("group", "kind", "name", "namespace", "labelSelector"):
-        yield translated(f"{place}[].target.{name}", f"`spec.ignore[].target.{name}`")
+        yield translated(
+            f"{place}[].target.{name}",
+            f"`spec.ignore[].target.{name}`, of text; a regular expression isn't possible"
+            if name != "labelSelector"
+            else "the same",
+        )
     yield not_possible(f"{place}[].target.annotationSelector", _ANNOTATION_SELECTOR)
     yield approximated(f"{place}[].target.version", "rules are for all versions of a group")
 

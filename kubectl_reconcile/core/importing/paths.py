@@ -33,6 +33,15 @@ def path_of_jq(text: str) -> str:
     return "".join(found)
 
 
+ALL_ITEMS: Final = "an item by its number, for which the rule means all of the list; [name=web] in its place means one"
+"""What is said of a path that counts items."""
+
+
+def any_item(pointer: str) -> str:
+    """Return a JSON pointer in which the numbers of items stand for any."""
+    return re.sub(r"/\d+(?=/|$)", "/*", pointer)
+
+
 _CEL_WORDS: Final = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<word>(?<![.\w])(?:apiVersion|kind|metadata|spec|status|data)\b(?!\s*\())"""
 )

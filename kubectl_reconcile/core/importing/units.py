@@ -160,9 +160,7 @@ def credential_steps(units: Iterable[Unit]) -> Iterator[Step]:
 
 def _credential_step(need: CredentialNeed, urls: str) -> Step:
     if (need.home, need.of) == (need.place, need.name):
-        command = (
-            f"kubectl annotate secret {_word(need.name)} -n {_word(need.place)} --overwrite {_word(f'{URLS}={urls}')}"
-        )
+        command = f"kubectl annotate secret {_word(need.name)} -n {_word(need.place)} {_word(f'{URLS}={urls}')}"
         return Step(f"Secret {need.place}/{need.name} says what its credentials are for", command)
     metadata = {"name": need.name, "namespace": need.place, **({"annotations": {URLS: urls}} if urls else {})}
     data = ", ".join([

@@ -194,7 +194,7 @@ def test_credentials_of_a_repository_are_used_where_they_are():
     [step] = credential_steps(imported.units)
     assert (
         step.command
-        == "kubectl annotate secret repo-1 -n argocd --overwrite reconcile.dev/urls=https://git.example.com/team/shop.git"
+        == "kubectl annotate secret repo-1 -n argocd reconcile.dev/urls=https://git.example.com/team/shop.git"
     )
 
 

@@ -135,7 +135,7 @@ def test_a_release_becomes_a_sync_of_the_chart_that_runs():
         "drift": "Correct",
         "targetNamespace": "shop",
         "createNamespace": True,
-        "ignore": [{"path": "/spec/replicas", "target": {"kind": "Deployment"}}],
+        "ignore": [{"path": "/spec/replicas", "from": "Drift", "target": {"kind": "Deployment"}}],
     }
     [unit] = imported.units
     assert [each.place for each in unit.findings_of(Fate.APPROXIMATED)] == ["spec.upgrade.remediation"]
@@ -162,6 +162,51 @@ def test_a_unit_for_another_cluster_is_told_apart():
     assert [each.is_elsewhere for each in imported.units] == [True]
     assert imported.here == ()
     assert imported.syncs == ()
+
+
+def test_what_drift_is_ignored_in_is_never_written_for_a_kustomization_and_may_be_upgraded_for_a_release():
+    rules = "[{paths: [/spec/template/spec/containers/0/image], target: {kind: Deployment}}]"
+    spec = spec_of(read(SOURCE, KUSTOMIZATION.replace("prune: true", f"ignore: {rules}"), CLUSTER))
+    assert spec["ignore"] == [{"path": "/spec/template/spec/containers/*/image", "target": {"kind": "Deployment"}}]
+    [unit] = read(
+        SOURCE,
+        KUSTOMIZATION.replace("prune: true", f"ignore: {rules.replace('kind: Deployment', 'name: web-.*')}"),
+        CLUSTER,
+    ).units
+    assert [each.place for each in unit.findings_of(Fate.NOT_POSSIBLE)] == ["spec.ignore[].target.name"]
+
+
+REPOSITORY = """
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: flux-system}
+spec: {url: "https://charts.example.com/"}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmChart
+metadata: {name: apps-web, namespace: flux-system}
+spec: {chart: web, version: 1.x, sourceRef: {kind: HelmRepository, name: charts}}
+status: {artifact: {revision: 1.4.0, digest: "sha256:%s"}}
+""" % ("b" * 64)
+RANGED = """
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: apps}
+spec: {chart: {spec: {chart: web, version: 1.x, sourceRef: {kind: HelmRepository, name: charts, namespace: flux-system}}}}
+status: {helmChart: flux-system/apps-web, history: [{chartVersion: 1.4.0}]}
+"""
+
+
+def test_a_release_has_the_digest_of_the_chart_that_flux_has_made_for_it():
+    chart = spec_of(read(REPOSITORY, RANGED))["source"]["chart"]
+    assert chart == {
+        "repository": "https://charts.example.com",
+        "name": "web",
+        "version": "1.4.0",
+        "digest": f"sha256:{'b' * 64}",
+    }
+    older = read(REPOSITORY.replace("revision: 1.4.0", "revision: 1.5.0"), RANGED)
+    assert spec_of(older)["source"]["chart"] == {name: text for name, text in chart.items() if name != "digest"}
 
 
 def test_a_range_of_charts_is_the_version_that_runs():
@@ -215,7 +260,7 @@ def test_a_secret_beside_the_unit_only_says_what_it_is_for():
     [step] = credential_steps(imported.units)
     assert (
         step.command
-        == "kubectl annotate secret fleet-git -n flux-system --overwrite reconcile.dev/urls=https://git.example.com/team/fleet.git"
+        == "kubectl annotate secret fleet-git -n flux-system reconcile.dev/urls=https://git.example.com/team/fleet.git"
     )
     [right] = grant_steps(imported.units)
     assert right.command == "kubectl reconcile grant shop -n flux-system --apply"
