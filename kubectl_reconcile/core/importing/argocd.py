@@ -21,7 +21,17 @@ from kubectl_reconcile.core.annotations import WAVE
 from kubectl_reconcile.core.importing.argocd_fields import ARGOPROJ, NOT_READ, SYNC_OPTIONS, TABLES
 from kubectl_reconcile.core.importing.fields import Fate, Finding
 from kubectl_reconcile.core.importing.paths import ALL_ITEMS, any_item, exact_version, image_of, is_range, path_of_jq
-from kubectl_reconcile.core.importing.units import PIN, CredentialNeed, Imported, Placed, Unit, judged, sync_manifest
+from kubectl_reconcile.core.importing.units import (
+    ODD_TYPES,
+    PIN,
+    CredentialNeed,
+    Imported,
+    Placed,
+    Unit,
+    judged,
+    odd,
+    sync_manifest,
+)
 from kubectl_reconcile.core.manifests import yaml_reader
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, annotations_of, decoded_text, labels_of, map_at, maps_in
 from kubectl_reconcile.core.other_tools.translation import ARGO_WAVE
@@ -99,6 +109,13 @@ class _Applications(Struct):
     into: str
 
     def unit(self, placed: Placed) -> Unit:
+        """Return what an Application becomes."""
+        try:
+            return self._translated(placed)
+        except ODD_TYPES as error:
+            return odd(ObjectRef.of(placed.manifest), placed.file, error)
+
+    def _translated(self, placed: Placed) -> Unit:
         manifest = placed.manifest
         ref, spec, draft = ObjectRef.of(manifest), map_at(manifest, "spec"), _Draft()
         draft.findings += _TABLES["Application"].findings(manifest)
@@ -247,6 +264,8 @@ def _sources(name: str, spec: Manifest, draft: _Draft) -> Iterator[tuple[str, Ma
         draft.stop("spec.source", "there is none")
     values = {str(each["ref"]): each for each in sources if each.get("ref")}
     applied = [each for each in sources if each.get("path") or each.get("chart") or not each.get("ref")]
+    if sources and not applied:
+        draft.stop("spec.sources", "none of them has objects, only values files")
     for number, source in enumerate(applied, 1):
         suffix = "" if number == 1 else f"-{source.get('name') or number}"
         yield f"{name}{suffix}", source, _beside(source, values, draft)

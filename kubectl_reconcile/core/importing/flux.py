@@ -21,7 +21,17 @@ from msgspec import Struct, field
 from kubectl_reconcile.core.importing.fields import Fate, Finding
 from kubectl_reconcile.core.importing.flux_fields import NOT_READ, SOURCES, TABLES
 from kubectl_reconcile.core.importing.paths import ALL_ITEMS, any_item, cel_of_self, exact_version, variable_type
-from kubectl_reconcile.core.importing.units import PIN, CredentialNeed, Imported, Placed, Unit, judged, sync_manifest
+from kubectl_reconcile.core.importing.units import (
+    ODD_TYPES,
+    PIN,
+    CredentialNeed,
+    Imported,
+    Placed,
+    Unit,
+    judged,
+    odd,
+    sync_manifest,
+)
 from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at, maps_in, text_at
 
 _TABLES: Final = {(each.group, each.kind): each for each in TABLES}
@@ -93,6 +103,12 @@ class _Known(Struct):
         return Imported(tuple(self._unit(each, taken) for each in self.units), tuple(self.others))
 
     def _unit(self, placed: Placed, taken: Collection[tuple[str, str]]) -> Unit:
+        try:
+            return self._translated(placed, taken)
+        except ODD_TYPES as error:
+            return odd(_ref(placed), placed.file, error)
+
+    def _translated(self, placed: Placed, taken: Collection[tuple[str, str]]) -> Unit:
         ref, spec = _ref(placed), map_at(placed.manifest, "spec")
         draft = _Draft(ref.namespace)
         draft.findings += _TABLES[ref.group, ref.kind].findings(placed.manifest)

@@ -60,7 +60,8 @@ class Gathered(Struct):
             return
         if not all(isinstance(manifest.get(name), str) for name in ("apiVersion", "kind")):
             return
-        whole = {**manifest, "metadata": map_at(manifest, "metadata")}
+        names = {name: text_at(manifest, "metadata", name) for name in ("name", "namespace")}
+        whole = {**manifest, "metadata": {**map_at(manifest, "metadata"), **names}}
         if (whole["apiVersion"], whole["kind"]) == ("v1", "Secret"):
             if (found := argocd.repository_of(whole)) is not None:
                 self.repositories.append(found)

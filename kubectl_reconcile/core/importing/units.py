@@ -127,12 +127,23 @@ def without_empty(tree: Any) -> Any:
 _AS_IT_IS: Final = "values"
 
 
+ODD_TYPES: Final = (TypeError, AttributeError, KeyError, IndexError, ValueError)
+"""What goes wrong with an object that its CRD would refuse."""
+
+
+def odd(ref: ObjectRef, file: str, error: Exception) -> Unit:
+    """Return the unit of an object that has a field of another type than its CRD asks for."""
+    said = f"has a field of another type than its CRD asks for ({type(error).__name__})"
+    return Unit(ref, file, findings=(Finding("spec", Fate.NOT_POSSIBLE, said),))
+
+
 def judged(unit: Unit) -> Unit:
     """Return *unit* without Syncs where a field isn't possible, or a Sync can't be meant as it would be written."""
     findings = [*unit.findings]
     for each in () if any(found.fate in STOPS for found in findings) else unit.syncs:
         try:
-            Sync.of(each)
+            if not Sync.of(each).name:
+                findings.append(Finding("metadata.name", Fate.NOT_POSSIBLE, "there is none"))
         except SyncSpecError as error:
             findings.append(Finding(error.field, Fate.NOT_POSSIBLE, f"as a field of the Sync, it {error.message}"))
     found = tuple(dict.fromkeys(findings))

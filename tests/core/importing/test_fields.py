@@ -6,6 +6,8 @@ import pytest
 
 from kubectl_reconcile.core.importing import argocd, argocd_fields, flux, flux_fields
 from kubectl_reconcile.core.importing.fields import Fate, KindTable, approximated, not_possible, translated
+from kubectl_reconcile.core.importing.tools import Gathered, Tool
+from kubectl_reconcile.core.importing.tools import imported as imported_by
 from kubectl_reconcile.core.importing.units import Placed
 
 FOLDER = Path(__file__).parent / "fields"
@@ -244,3 +246,71 @@ def test_a_field_changes_the_sync_or_is_spoken_of_as_its_list_says(kind, place):
     elif not row.here.startswith(SILENT):
         assert (before.syncs, before.units) != (after.syncs, after.units), f"{place} is {row.here}"
     assert not [each for each in said if each.fate is Fate.UNKNOWN]
+
+
+# --- objects that nobody means ------------------------------------------------------------------------------------------
+
+ODD = (
+    None,
+    True,
+    3,
+    2.5,
+    "",
+    "x",
+    "a/b:c@d",
+    "${X}",
+    [],
+    ["x"],
+    [3],
+    [{}],
+    [[]],
+    [None],
+    {},
+    {"x": None},
+    {"name": []},
+    {"x": ["y"]},
+    {"name": {"x": 1}, "kind": 3},
+)
+
+
+def above(kind):
+    """Return all fields of a kind, with those that have fields below them."""
+    found = {}
+    for place in PUBLISHED[kind]:
+        parts = place.split(".")
+        found |= dict.fromkeys(".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        found |= dict.fromkeys(".".join(parts[:end]).removesuffix("[]") for end in range(1, len(parts) + 1))
+    return list(found)
+
+
+@pytest.mark.parametrize("kind", PUBLISHED)
+def test_odd_values_anywhere_raise_nothing(kind):
+    for place in above(kind):
+        base = thing(kind, base_of(kind, place))
+        for odd in ODD:
+            try:
+                full = {**base, **put({"spec": base["spec"]}, place, odd)}
+            except (TypeError, AttributeError):
+                continue  # what is beside it has no such place
+            imported = unit_of(kind, full)
+            assert all(each.findings or each.syncs for each in imported.units), (place, odd)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=map(repr, ODD))
+@pytest.mark.parametrize("kind", PUBLISHED)
+def test_odd_objects_are_taken_up_without_an_error(kind, odd):
+    for field in ("spec", "metadata", "status", "kind", "apiVersion"):
+        gathered = Gathered()
+        gathered.add({**thing(kind, BASES[kind]), field: odd})
+        gathered.add(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "x", "labels": odd},
+                "data": odd,
+                "stringData": odd,
+            }
+        )
+        gathered.add({"apiVersion": "v1", "kind": "List", "items": odd})
+        for tool in Tool:
+            imported_by(tool, gathered)
