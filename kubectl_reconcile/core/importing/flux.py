@@ -59,9 +59,9 @@ class _Draft(Struct):
         self.findings.append(Finding(place, Fate.APPROXIMATED, text))
 
 
-def translate(objects: Iterable[Placed], *, url: str = "") -> Imported:
-    """Return what *objects* become; *url* is the repository of GitRepositories that aren't among them."""
-    known = _Known(url)
+def translate(objects: Iterable[Placed], *, url: str = "", overlays: Collection[str] = ()) -> Imported:
+    """Return what *objects* become; *url* is the repository of GitRepositories that aren't among them, *overlays* are folders in it with a kustomization."""
+    known = _Known(url, frozenset(overlays))
     for each in objects:
         known.add(each)
     return known.imported()
@@ -71,6 +71,7 @@ class _Known(Struct):
     """All objects that were read, by kind, namespace and name."""
 
     url: str = ""
+    overlays: frozenset[str] = frozenset()
     units: list[Placed] = field(default_factory=list)
     sources: dict[_Key, list[Placed]] = field(default_factory=dict)
     holders: dict[_Key, Manifest] = field(default_factory=dict)
@@ -238,7 +239,9 @@ class _Known(Struct):
             draft.source |= (
                 {"git": self._git(source, draft)} if kind == "GitRepository" else {"oci": self._oci(source, draft)}
             )
-        draft.source["path"] = _path(str(spec.get("path") or ""))
+        path = draft.source["path"] = _path(str(spec.get("path") or ""))
+        if path not in self.overlays and any(path == "." or each.startswith(f"{path}/") for each in self.overlays):
+            draft.approximate("spec.path", f"{path}: {_MADE_UP}")
         draft.source["kustomize"] = {
             "components": spec.get("components"),
             "patches": spec.get("patches"),
@@ -434,6 +437,7 @@ class _Known(Struct):
         draft.source["chart"] = chart
 
 
+_MADE_UP: Final = "folders below it have kustomizations, and it has none, so Flux makes one up: commit that, as made there by kustomize create --autodetect --recursive"
 _MODES: Final = {"head": "Commit", "HEAD": "Commit", "Tag": "Tag", "TagAndHEAD": "CommitAndTag"}
 
 

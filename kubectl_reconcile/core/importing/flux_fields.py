@@ -169,7 +169,7 @@ _HELM_CHART = (
 )
 
 _KUSTOMIZATION = (
-    translated("spec.path", "`spec.source.path`. A folder without a kustomization is read as manifests; below it, folders that have one aren't built"),
+    translated("spec.path", "`spec.source.path`. Flux makes up a kustomization for a folder without one; if folders below it have one, commit that (`kustomize create --autodetect --recursive`)"),
     translated("spec.sourceRef.apiVersion", "nothing is needed"),
     translated("spec.sourceRef.kind", "`GitRepository` and `OCIRepository`; `Bucket` and `ExternalArtifact` aren't possible"),
     translated("spec.sourceRef.name", "`spec.source.git` or `spec.source.oci`, with what that object says"),
@@ -180,7 +180,7 @@ _KUSTOMIZATION = (
     *_metadata("spec"),
     translated("spec.namePrefix", "`spec.source.kustomize.namePrefix`"),
     translated("spec.nameSuffix", "`spec.source.kustomize.nameSuffix`"),
-    translated("spec.postBuild.substitute", "`spec.source.substitute.variables`, each with the type that its value looks like"),
+    translated("spec.postBuild.substitute", "`spec.source.substitute.variables`, each with the type that its value looks like. `kustomize.toolkit.fluxcd.io/substitute: disabled` isn't read: leave out the object's kind in `alsoIn`"),
     translated("spec.postBuild.substituteFrom[].kind", "`valueFrom` of a variable for each key of the ConfigMap or Secret"),
     translated("spec.postBuild.substituteFrom[].name", "the same; not possible if its keys aren't known, because it isn't among what is read"),
     translated("spec.postBuild.substituteFrom[].optional", "nothing is declared of what isn't there"),

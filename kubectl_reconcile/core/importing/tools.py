@@ -47,10 +47,11 @@ class Tool(StrEnum):
 
 
 class Gathered(Struct):
-    """What was read: *documents*, with Secrets that have no values, and *repositories* of Argo CD."""
+    """What was read: *documents*, with Secrets that have no values, *repositories* of Argo CD, and folders with a kustomization (*overlays*)."""
 
     documents: list[Placed] = field(default_factory=list)
     repositories: list[Repository] = field(default_factory=list)
+    overlays: set[str] = field(default_factory=set)
 
     def add(self, manifest: Manifest, file: str = "") -> None:
         """Take up an object, or the objects of a list; what a Secret holds isn't kept."""
@@ -80,7 +81,7 @@ def imported(tool: Tool, gathered: Gathered, *, namespace: str = "default", url:
     """Return what was gathered of *tool* as Syncs; *namespace* is that of objects that name none, *url* and *into* as the tools' own."""
     documents = [*placed(gathered.documents, namespace)]
     if tool is Tool.FLUX:
-        return flux.translate(documents, url=url)
+        return flux.translate(documents, url=url, overlays=gathered.overlays)
     repositories = [each if each.namespace else each._replace(namespace=namespace) for each in gathered.repositories]
     return argocd.translate(documents, repositories, into=into)
 

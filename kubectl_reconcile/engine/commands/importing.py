@@ -6,6 +6,7 @@ Of Secrets, only names, keys and the URLs of repositories are kept once they are
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from kubectl_reconcile.source.base import Fetching
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
+_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _SIGNS: Final = (b"fluxcd.io/", b"argoproj.io/", b"kustomize.config.k8s.io/", b"ConfigMap", b"Secret")
 """What a file has in it that matters; others aren't parsed."""
 _TOOLS: Final = (b"toolkit.fluxcd.io/", b"argoproj.io/v1alpha1")
@@ -39,6 +41,8 @@ def from_files(place: Path, gathered: Gathered) -> tuple[Problem, ...]:
     problems: list[Problem] = []
     for file in _files(place):
         name = file.relative_to(place).as_posix() if place.is_dir() else ""
+        if file.name in _KUSTOMIZATIONS:
+            gathered.overlays.add(posixpath.dirname(name) or ".")
         try:
             data = file.read_bytes()
         except OSError as error:
@@ -61,7 +65,7 @@ def _files(place: Path) -> Iterator[Path]:
         folders[:] = sorted(each for each in folders if each != ".git")
         for name in sorted(names):
             file = Path(folder, name)
-            if name.endswith(_SUFFIXES) and not file.is_symlink():
+            if (name.endswith(_SUFFIXES) or name in _KUSTOMIZATIONS) and not file.is_symlink():
                 yield file
 
 

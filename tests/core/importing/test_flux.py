@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import yaml
 
 from kubectl_reconcile.core.importing.fields import Fate
@@ -162,6 +163,21 @@ def test_a_unit_for_another_cluster_is_told_apart():
     assert [each.is_elsewhere for each in imported.units] == [True]
     assert imported.here == ()
     assert imported.syncs == ()
+
+
+FOLDERS = {
+    "the folder has a kustomization": ({"apps/shop", "apps/shop/web"}, False),
+    "folders below it have one, and it hasn't": ({"apps/shop/web"}, True),
+    "none has one": (set(), False),
+    "only others have one": ({"apps/shopping"}, False),
+}
+
+
+@pytest.mark.parametrize(("overlays", "is_told"), FOLDERS.values(), ids=FOLDERS)
+def test_a_kustomization_that_flux_would_have_made_up_is_asked_for(overlays, is_told):
+    objects = [Placed(each) for text in (SOURCE, KUSTOMIZATION, CLUSTER) for each in yaml.safe_load_all(text)]
+    [unit] = translate(objects, overlays=overlays).units
+    assert ["spec.path"] * is_told == [each.place for each in unit.findings_of(Fate.APPROXIMATED)]
 
 
 def test_what_drift_is_ignored_in_is_never_written_for_a_kustomization_and_may_be_upgraded_for_a_release():
