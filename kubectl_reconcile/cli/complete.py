@@ -59,6 +59,7 @@ _FILES = {
     "values": Directive.DEFAULT,
     "kubeconfig": Directive.DEFAULT,
     "cache_dir": Directive.FOLDERS,
+    "write": Directive.FOLDERS,
 }
 _FILES |= dict.fromkeys(("certificate_authority", "client_certificate", "client_key"), Directive.DEFAULT)
 _PASSED_ON = ("kubeconfig", "context", "cluster", "user", "as_user", "server", "token", "namespace")
@@ -66,6 +67,7 @@ _GET_SYNCS = ("get", "syncs.reconcile.dev", "--output=name")
 _QUESTIONS = {
     "namespace": ("get", "namespaces", "--output=name"),
     "target_namespace": ("get", "namespaces", "--output=name"),
+    "into": ("get", "namespaces", "--output=name"),
     "context": ("config", "get-contexts", "--output=name"),
     "cluster": ("config", "get-clusters"),
     "user": ("config", "get-users"),

@@ -80,28 +80,30 @@ async def from_cluster(session: Session, tool: Tool, namespace: str, gathered: G
         ApiError: the server refuses, or doesn't answer.
     """
     lacks: list[str] = []
-    found = [kind for kind in tool.kinds if await _listed(session, kind, namespace, gathered, lacks)]
-    if not {GroupKind(each.group, each.kind) for each in tool.tables} & {*found}:
+    kinds = [GroupKind(each.group, each.kind) for each in tool.tables]
+    if not [kind for kind in kinds if await _listed(session, kind, namespace, gathered)]:
         raise SourceError(
             SourceFault.NO_SUCH_PATH, f"this cluster has none of the kinds of {tool}", "-f reads them from files"
         )
+    for kind in tool.kinds:
+        if kind not in kinds:
+            try:
+                await _listed(session, kind, namespace, gathered)
+            except Forbidden as error:
+                lacks.append(f"{kind}: {error}")
     if tool is Tool.ARGOCD:
         await _repositories(session, namespace, gathered, lacks)
     else:
-        for kind, place, name in {*gathered.wanted_values()}:
-            await _holder(session, kind, place, name, gathered, lacks)
+        for holder, place, name in {*gathered.wanted_values()}:
+            await _holder(session, holder, place, name, gathered, lacks)
     return tuple(lacks)
 
 
-async def _listed(session: Session, kind: GroupKind, namespace: str, gathered: Gathered, lacks: list[str]) -> bool:
+async def _listed(session: Session, kind: GroupKind, namespace: str, gathered: Gathered) -> bool:
     resource = session.discovery.find_kind(kind)
     if resource is None:
         return False
-    try:
-        items, _ = await session.client.list(resource.collection(namespace))
-    except Forbidden as error:
-        lacks.append(f"{kind}: {error}")
-        return True
+    items, _ = await session.client.list(resource.collection(namespace))
     for each in items:
         gathered.add({"apiVersion": resource.gvk.api_version, "kind": kind.kind, **each})
     return True

@@ -151,6 +151,7 @@ TYPED = {
     "nothing": ("kubectl-reconcile nonsense ", []),
     "files": ("kubectl-reconcile diff -f here/w", ["here/web.yaml"]),
     "folders": ("kubectl-reconcile diff --cache-dir h", ["here"]),
+    "folders that are written to": ("kubectl-reconcile import flux --write h", ["here"]),
 }
 
 

@@ -50,12 +50,11 @@ spec:
 """ % ("a" * 64)
 
 
-@pytest.fixture
-def kinds(cluster):
-    """Flux's kinds as the server knows them, any field of which may be anything."""
+def served(cluster, kinds):
+    """Have the server know kinds, any field of which may be anything, until the test is over."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     found = []
-    for kind, (group, version, plural) in KINDS.items():
+    for kind, (group, version, plural) in kinds.items():
         versions = [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]
         names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
         spec = {"group": group, "scope": "Namespaced", "names": names, "versions": versions}
@@ -68,7 +67,13 @@ def kinds(cluster):
     cluster.kubectl("delete", *names, "--wait=false")
 
 
-@pytest.mark.usefixtures("kinds")
+@pytest.fixture
+def flux(cluster):
+    """Flux's kinds as the server knows them."""
+    yield from served(cluster, KINDS)
+
+
+@pytest.mark.usefixtures("flux")
 def test_what_flux_applies_is_read_from_the_cluster_and_becomes_syncs_that_the_server_takes(cluster, plugin):
     objects = [{"apiVersion": "/".join(KINDS[each["kind"]][:2]), **each} for each in yaml.safe_load_all(OBJECTS)]
     hidden = {"TOKEN": "a-hidden-word"}
@@ -89,6 +94,42 @@ def test_what_flux_applies_is_read_from_the_cluster_and_becomes_syncs_that_the_s
     assert cluster.names("Sync") == set()
 
 
-def test_a_cluster_without_the_tool_is_told(plugin):
-    told = plugin("import", "argocd")
-    assert (told.status, "none of the kinds of argocd" in told.err) == (4, True), told
+APPLICATION = """
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: shop}
+spec:
+  project: default
+  destination: {server: "https://kubernetes.default.svc", namespace: shop}
+  source: {repoURL: "https://git.example.com/shop", path: apps, kustomize: {replicas: [{name: web, count: 3}]}}
+  ignoreDifferences: [{kind: Secret, managedFieldsManagers: [operator]}, {group: apps, kind: Deployment, jqPathExpressions: [".spec.template.spec.containers[0].image"]}]
+"""
+
+
+@pytest.fixture
+def applications(cluster):
+    """Argo CD's kind as the server knows it."""
+    yield from served(cluster, {"Application": ("argoproj.io", "v1alpha1", "applications")})
+
+
+@pytest.mark.usefixtures("applications")
+def test_what_argo_cd_applies_is_read_with_its_credentials_and_who_may_not_is_told(cluster, plugin):
+    labels = {"argocd.argoproj.io/secret-type": "repository"}
+    values = {"url": "https://git.example.com/shop", "username": "robot", "password": "a-hidden-word"}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "repo", "labels": labels},
+        "stringData": values,
+    }
+    objects = [yaml.safe_load(APPLICATION), secret]
+    cluster.kubectl("apply", "--server-side", "-n", cluster.namespace, "-f", "-", stdin=objects)
+    told = plugin("import", "argocd", "-o", "json")
+    assert told.status == 0, told
+    [sync] = json.loads(told.out)["items"]
+    assert sync["spec"]["source"]["git"]["secretRef"] == {"name": "repo"}
+    assert "kubectl annotate secret repo" in told.err
+    assert "a-hidden-word" not in told.out + told.err
+    cluster.kubectl("create", "--dry-run=server", "-n", cluster.namespace, "-f", "-", stdin=sync)
+    told = plugin("import", "argocd", "--as", "somebody")
+    assert (told.status, "applications.argoproj.io" in told.err, told.out) == (3, True, ""), told
