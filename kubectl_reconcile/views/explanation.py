@@ -68,6 +68,12 @@ class ExplanationDocument(Document, frozen=True, kw_only=True):
     file: str | UnsetType = UNSET
     line: int | UnsetType = UNSET
     commit: CommitDocument | UnsetType = UNSET
+    made: Annotated[
+        CommitDocument | UnsetType,
+        about(
+            "What the artifact was made of, as whoever pushed it says: the revision as subject, where that is as author."
+        ),
+    ] = UNSET
     verification: Annotated[
         dict[str, Any] | UnsetType, about("Who signed its revision, and the result of the verification.")
     ] = UNSET
@@ -140,6 +146,7 @@ def _explained(found: Explanation, *, show_secrets: bool) -> dict[str, Any]:
         "file": given(found.file),
         "line": found.line if found.file and found.line > 0 else UNSET,
         "commit": CommitDocument.of(found.commit) if found.commit else UNSET,
+        "made": CommitDocument.of(found.made) if found.made else UNSET,
         "verification": _verification(found.verification) if found.verification else UNSET,
         "fields": [_field(each, found, show_secrets=show_secrets) for each in found.fields],
     }

@@ -75,7 +75,7 @@ class FieldOrigin(Struct, frozen=True):
 class Explanation:
     """One object, explained. *asker* is who asks for it in a phrase, *sync* the one that it belongs to, *file* where, *trouble* why more isn't known.
 
-    *verification* is whose signature what its Sync follows has, where that is asked for. *asks_for_field* tells that a single
+    *made* is of what the artifact was made that its Sync follows, as whoever pushed it says. *verification* is whose signature what its Sync follows has, where that is asked for. *asks_for_field* tells that a single
     place of it was meant. *secrets* are texts that variables brought from Secrets, which nobody may see; *may_hold_secrets* tells that
     there may be some, and that nobody knows which.
     """
@@ -87,6 +87,7 @@ class Explanation:
     file: str = ""
     line: int = 0
     commit: Commit | None = None
+    made: Commit | None = None
     origins: Mapping[FieldPath, FieldOrigin] = field(default_factory=dict)
     trouble: str = ""
     verification: Verification | None = None
@@ -313,7 +314,8 @@ async def _asked(session: Session, seen: _Seen, target: Target) -> Explanation:
     """Explain an object by the plan of the next sync of *target*."""
     desired = await reconcile.read(session, target)
     made = (await reconcile.plan_for(session, target, desired, OneShotView(Cache(session.client)))).plan
-    return seen.with_secrets(await _planned(session, seen, target, desired, made), made)
+    found = seen.with_secrets(await _planned(session, seen, target, desired, made), made)
+    return found if target.source.history is not None else replace(found, made=desired.revision.commit)
 
 
 async def _planned(session: Session, seen: _Seen, target: Target, desired: Desired, made: Plan) -> Explanation:
@@ -341,7 +343,7 @@ async def _planned(session: Session, seen: _Seen, target: Target, desired: Desir
         overlay = OverlayOrigins(target, desired.revision)
         return await in_thread(_rendered, Explanation(facts, fields, seen.asker), located, overlay)
     whose, origins = await in_thread(_origins, target, made, located, facts, fields)
-    return Explanation(facts, fields, seen.asker, "", located.path, located.line, whose, origins)
+    return Explanation(facts, fields, seen.asker, "", located.path, located.line, whose, origins=origins)
 
 
 def _rendered(found: Explanation, located: Located, overlay: OverlayOrigins) -> Explanation:

@@ -76,7 +76,8 @@ def test_an_artifact_is_followed_by_its_tag_and_goes_back_to_a_digest(
     says(f"1.4@{old[:14]}", plugin, "status", "shop", "-o", "wide")
     says(f"{url} 1.4 prod", plugin, "status", "-o", "wide")
     says(f"the registry answers, at 1.4@{old[:14]}; it is ready", plugin, "doctor")
-    says("prod/web.yaml", plugin, "explain", "configmap/web")
+    of = "its artifact was made of main@sha1:red in https://git.example.com/shop"
+    says(f"Sync {cluster.namespace}/shop, from prod/web.yaml:1; {of}", plugin, "explain", "configmap/web")
     assert plugin("diff", "shop").status == 0
 
     new = push("blue")

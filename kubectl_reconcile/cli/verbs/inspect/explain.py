@@ -179,7 +179,8 @@ class _View:
         yield (Span(str(found.ref), Tone.TITLE), Span(f"  {self._health()}"))
         file = f", from {place_of(found.file, found.line)}" if found.file else ""
         commit = f", last changed by {self._commit(found.commit)}" if found.commit else ""
-        yield from (line(text) for text in _wrapped(f"{found.asker}{file}{commit}", width))
+        made = f"; its artifact was made {self._made(found.made)}" if found.made else ""
+        yield from (line(text) for text in _wrapped(f"{found.asker}{file}{commit}{made}", width))
         if found.verification is not None:
             tone = Tone.BAD if found.verification.is_refused else Tone.PLAIN
             yield from (line(text, tone) for text in _wrapped(self._signed(found.verification), width))
@@ -282,6 +283,12 @@ class _View:
             yield (Span(f"  {label if not number else '':<{_LABEL - 2}}", Tone.ASIDE), Span(part))
 
     # --- the parts --------------------------------------------------------------------------------
+
+    def _made(self, made: Commit) -> str:
+        from kubectl_reconcile.views.ages import age_of
+
+        what, where = f"of {made.subject}" if made.subject else "", f"in {made.author}" if made.author else ""
+        return " ".join(filter(None, (what, where, age_of(made.committed_at, self.now))))
 
     def _commit(self, commit: Commit) -> str:
         from kubectl_reconcile.views.ages import age_of
