@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -26,15 +27,19 @@ from typing import Any, Final
 import yaml
 
 from kubectl_reconcile.core.manifests.tree import Tree
+from kubectl_reconcile.core.objects import errors_among
 from kubectl_reconcile.core.rendering.charts import CHART_FILE, Release
 from kubectl_reconcile.core.rendering.entries import KUSTOMIZATIONS
 from kubectl_reconcile.core.rendering.rendered import Rendering
+from kubectl_reconcile.engine.sync.fetching import SyncFetching
 from kubectl_reconcile.sandbox import build as sandbox
 from kubectl_reconcile.source.charts.archive import TreeWithChart
 from kubectl_reconcile.source.charts.source import NoFiles
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.limits import GitLimits
+from kubectl_reconcile.source.policy import SourcePolicy
 from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.pinned import survey_of
 from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.render.trees import FolderTree
 from tests.realworld.documents import loaded
@@ -58,15 +63,17 @@ class Outcome(StrEnum):
     DIFFERENT = "differ"
     UNSTABLE = "theirs differs each time"
     UNPACKED = "Helm doesn't pack it"
+    PINNED = "rendered by its lock file"
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What came of one folder, and *why* where that isn't plain."""
+    """What came of one folder, and *why* where that isn't plain; of one that nobody renders, the *reason* in few words."""
 
     path: str
     outcome: Outcome
     why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,40 @@ def compare_overlay(tools: Tools, checkout: Path, path: str) -> Compared:
     mine = "---\n".join(each.text for each in rendering.objects)
     theirs, refusal = tools.run(tools.kubectl, "kustomize", checkout / path)
     found = _judged(path, mine, theirs, _refusal(rendering), refusal)
-    return found or Compared(path, Outcome.DIFFERENT, _difference(mine, theirs))
+    if found is not None:
+        return _with_reason(tools, checkout, found, _refusal(rendering))
+    return Compared(path, Outcome.DIFFERENT, _difference(mine, theirs))
+
+
+_REASONS: Final = {
+    r"is not in or below": "a path leads out of its folder",
+    r'Get "': "a file of a web server that isn't among resources",
+    r"missing property|is required|must be|must provide|execution error|nil pointer": "it wants values",
+}
+"""Why neither side renders something, by what our side says of it."""
+
+
+def _with_reason(
+    tools: Tools, checkout: Path, found: Compared, refusal: str, release: Release | None = None
+) -> Compared:
+    """Return what came of a folder, with why neither side renders it; or that ours does, by a lock file, what the other has no network for."""
+    if not refusal:
+        return found
+    limits = GitLimits()
+    with tempfile.TemporaryDirectory() as cache:
+        fetching = SyncFetching(Path(cache), SourcePolicy.of_person(), person=True)
+        tree = FolderTree(checkout, limits.file_bytes)
+        survey = survey_of(tree, found.path, limits, fetching, is_chart=release is not None)
+        if errors_among(survey.pins()):
+            return replace(found, reason="no lock file pins what it has fetched")
+        if not survey.is_empty:
+            beside = survey.tree
+            survey.inflated(lambda at, of: tools.renderer.render(at, beside, limits, of))
+            refusal = _refusal(tools.renderer.render(found.path, beside, limits, release))
+            if not refusal:
+                return Compared(found.path, Outcome.PINNED)
+    reasons = (reason for pattern, reason in _REASONS.items() if re.search(pattern, refusal))
+    return replace(found, reason=next(reasons, "something else"))
 
 
 def _difference(mine: str, theirs: str) -> str:
@@ -136,7 +176,8 @@ def _difference(mine: str, theirs: str) -> str:
 
 def compare_chart(tools: Tools, checkout: Path, path: str) -> Compared:
     """Render the chart at *path* of a checkout both ways, for a cluster of one version that serves what Helm takes for granted."""
-    return _compare_release(tools, path, path, FolderTree(checkout, GitLimits().file_bytes), checkout / path)
+    found, refusal = _compare_release(tools, path, path, FolderTree(checkout, GitLimits().file_bytes), checkout / path)
+    return _with_reason(tools, checkout, found, refusal, _RELEASE)
 
 
 def compare_pushed(tools: Tools, checkout: Path, path: str) -> Compared:
@@ -146,20 +187,24 @@ def compare_pushed(tools: Tools, checkout: Path, path: str) -> Compared:
     if found is None:
         return Compared(path, Outcome.UNPACKED, refusal)
     tree = TreeWithChart(NoFiles(), found.pulled(), "chart")
-    return _compare_release(tools, path, "chart", tree, found.url, f"--version={found.version}", "--plain-http")
+    return _compare_release(tools, path, "chart", tree, found.url, f"--version={found.version}", "--plain-http")[0]
 
 
-def _compare_release(tools: Tools, path: str, at: str, tree: Tree, *chart: object) -> Compared:
-    release = Release("release-name", "default", kube_version=KUBE_VERSION)
-    rendering = tools.renderer.render(at, tree, GitLimits(), release)
+_RELEASE: Final = Release("release-name", "default", kube_version=KUBE_VERSION)
+
+
+def _compare_release(tools: Tools, path: str, at: str, tree: Tree, *chart: object) -> tuple[Compared, str]:
+    """Return what came of a chart, and why our side doesn't render it."""
+    rendering = tools.renderer.render(at, tree, GitLimits(), _RELEASE)
     mine = [each for one in rendering.objects for each in _parts(one.text)]
     theirs, refusal = _templated(tools, *chart)
-    found = _judged(path, mine, theirs, _refusal(rendering), refusal)
-    if found is not None:
-        return found
-    if theirs != _templated(tools, *chart)[0]:
-        return Compared(path, Outcome.UNSTABLE)
-    return Compared(path, Outcome.DIFFERENT, _difference(_plain(mine), _plain(theirs)))
+    mine_refused = _refusal(rendering)
+    found = _judged(path, mine, theirs, mine_refused, refusal)
+    if found is None:
+        is_stable = theirs == _templated(tools, *chart)[0]
+        why = _difference(_plain(mine), _plain(theirs)) if is_stable else ""
+        found = Compared(path, Outcome.DIFFERENT if is_stable else Outcome.UNSTABLE, why)
+    return found, mine_refused
 
 
 def _templated(tools: Tools, *chart: object) -> tuple[list[Any], str]:
@@ -228,11 +273,14 @@ def main(folder: Path, names: Sequence[str]) -> int:
     """Compare all that is in the checkouts, or those of these names."""
     chosen = [each for each in sorted(folder.iterdir()) if each.is_dir() and (not names or each.name in names)]
     rows, told = [], []
+    reasons: Counter[tuple[str, Outcome, str]] = Counter()
     with tools_here() as tools:
         for checkout in chosen:
             counts: dict[str, Counter[Outcome]] = {}
             for tool, found in compared(tools, checkout.resolve()):
                 counts.setdefault(tool, Counter())[found.outcome] += 1
+                if found.reason:
+                    reasons[tool, found.outcome, found.reason] += 1
                 if found.why:
                     told.append(
                         f"{checkout.name}/{found.path}: {found.outcome}\n    " + found.why.replace("\n", "\n    ")
@@ -241,7 +289,8 @@ def main(folder: Path, names: Sequence[str]) -> int:
             print(
                 f"{checkout.name}: {sum(each.total() for each in counts.values())} folders", file=sys.stderr, flush=True
             )
-    print(table(rows), *told, sep="\n")
+    why = (f"{tool}: {count} {outcome}: {reason}" for (tool, outcome, reason), count in reasons.most_common())
+    print(table(rows), *why, *told, sep="\n")
     return int(any(counter[Outcome.DIFFERENT] for _, _, counter in rows))
 
 
