@@ -716,6 +716,15 @@ def test_keys_whose_signatures_count_are_read_by_name(field, resource, source):
     assert list(found.placed()) == [("shop", Right("", resource, "get", "keys"))]
 
 
+@pytest.mark.parametrize("source", [{"oci": {"url": "oci://g/x"}}, {"chart": CHART}], ids=["an artifact", "a chart"])
+def test_the_root_that_certificates_are_trusted_by_is_read_by_name(source):
+    verify = {"matchOIDCIdentity": [{"issuer": "x", "subject": "y"}], "trustedRootSecretRef": {"name": "root"}}
+    source = {name: {**each, "verify": verify} for name, each in source.items()}
+    signed = Sync.of({"metadata": {"name": "shop", "namespace": "shop"}, "spec": {"source": source}})
+    found = needs_of(RightsInputs(signed, (), {}))
+    assert list(found.placed()) == [("shop", Right("", "secrets", "get", "root"))]
+
+
 def test_a_sync_of_another_namespace_that_is_waited_for_is_read_by_name_and_others_need_no_right():
     waits = Sync.of(
         {
