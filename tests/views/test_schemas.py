@@ -6,12 +6,13 @@ from pathlib import Path
 
 import fastjsonschema
 import pytest
+from msgspec.structs import replace
 
 from kubectl_reconcile.core import planning
 from kubectl_reconcile.core.health.health import failed
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef, Problem
 from kubectl_reconcile.core.planning.hold import Hold
-from kubectl_reconcile.core.planning.plan import Op, Plan, Unhealthy
+from kubectl_reconcile.core.planning.plan import Nested, Op, Plan, Unhealthy
 from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.engine.commands.event_stream import StreamedEvent
 from kubectl_reconcile.engine.commands.history import entries_of
@@ -95,6 +96,32 @@ ANSWERED = {
 @pytest.mark.parametrize("name", ANSWERED)
 def test_what_the_page_is_answered_is_as_its_schema_says(name):
     answer(name)(plain(ANSWERED[name]))
+
+
+BELOW = ObjectRef("reconcile.dev", "Sync", "shop", "web")
+NESTED = replace(
+    PLAN,
+    base="3f9c2e1d0b",
+    nested=(
+        Nested(BELOW, Op.UPDATE, (), ("spec.source.path",), replace(PLAN, sync=BELOW, remarks={PLAN.changes[0].ref: ("not checked",)})),
+        Nested(BELOW, Op.DELETE, (BELOW,), not_planned="its members stay, and belong to nobody then"),
+    ),
+)  # fmt: skip
+
+
+def test_nested_plans_are_as_their_schemas_say():
+    printed = plain(plan.document(NESTED, PlanView("2026-11-20T12:00:00Z")))
+    shape("Plan")(printed)
+    answer("Plan")(plain(plan_review.document(NESTED, "https://github.com/example/shop.git")))
+    first, gone = printed["nested"]
+    assert first["plan"]["changes"][0]["remarks"] == ["not checked"]
+    assert (gone["op"], "plan" in gone, gone["above"]) == ("delete", False, [{"namespace": "shop", "name": "web"}])
+
+
+def test_of_nested_plans_no_link_is_guessed():
+    """They may be of another repository than the plan itself."""
+    first, _ = plain(plan_review.document(NESTED, "https://github.com/example/shop.git"))["nested"]
+    assert first["plan"]["link"] == ""
 
 
 def test_a_review_has_rows_and_links_for_what_a_plan_file_has_whole():

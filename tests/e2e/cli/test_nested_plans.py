@@ -101,3 +101,43 @@ def test_a_plan_file_holds_to_what_follows_from_it(
     working_tree({"apps/web/a.json": config_map("web", color="red")})
     done = plugin("sync", *asked, "--plan", str(path), "-y", "--no-wait")  # nobody follows it here
     assert (done.status, "web" in cluster.names("Sync")) == (0, True), done
+
+
+def test_a_pull_request_of_a_syncs_repository_is_planned_through_all_its_syncs(
+    plugin, cluster, namespace, follow, git_server, config_map
+):
+    """Syncs of that repository read the commit of the request; what its author doesn't write to is neither read nor shown."""
+
+    def a_sync(name, path):
+        source = {"git": {"url": git_server.url}, "path": path}
+        metadata = {"name": name, "namespace": namespace}
+        return json.dumps(
+            {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": metadata, "spec": {"source": source}}
+        )
+
+    files = {
+        "root/web.json": a_sync("web", "apps/v1"),
+        "apps/v1/a.json": config_map("web", color="red"),
+        "apps/v1/old.json": config_map("old"),
+    }
+    git_server.push(files)
+    follow(git_server.url, "root", path="root")
+    assert plugin("sync", "root", "-y", "--no-wait").status == 0
+    assert plugin("sync", "web", "-y").status == 0
+    proposed = {"root/web.json": a_sync("web", "apps/v2"), "apps/v2/a.json": config_map("web", color="black")}
+    sha = git_server.push({**files, **proposed}, branch="next")
+    subprocess.run(["git", "-C", git_server.folder, "update-ref", "refs/pull/12/head", sha], check=True)
+    answer = plugin("diff", "root", "--revision", "refs/pull/12/head", "-o", "json")
+    assert answer.status == 1, answer.err
+    [web] = json.loads(answer.out)["nested"]
+    assert (web["op"], web["why"], web["plan"]["revision"]) == ("update", ["spec.source.path"], sha)
+    assert {(each["op"], each["object"]["name"]) for each in web["plan"]["changes"]} == {
+        ("update", "web"),
+        ("delete", "old"),
+    }
+    assert web["plan"]["confirmed"]
+    comment = plugin("diff", "root", "--revision", "refs/pull/12/head", "-o", "github").out
+    assert (
+        f"#### ↳ <code>{namespace}/web</code>: 1 to update, 1 to delete, 0 unchanged\n\nspec.source.path\n" in comment
+    )
+    assert "-  color: red\n+  color: black" in comment
