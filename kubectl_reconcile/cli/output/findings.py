@@ -25,6 +25,20 @@ def lines(plan: Plan, scan: PlanScan) -> Iterator[Line]:
     yield line(_counts(found, scan.scope), Tone.BAD if found.new else Tone.GOOD)
 
 
+def lines_below(plan: Plan, scan: PlanScan) -> Iterator[Line]:
+    """Yield the same of the plans that are nested in *plan*, of each with its Sync; nothing of one that changes nothing of that."""
+    for each in plan.nested:
+        if each.plan is not None and says_something(each.plan, scan):
+            yield line(f"Sync {each.sync.namespace}/{each.sync.name}", Tone.TITLE)
+            yield from lines(each.plan, scan)
+
+
+def says_something(plan: Plan, scan: PlanScan) -> bool:
+    """Tell whether *plan* adds a finding, or fixes one."""
+    found = scan.outlook(plan.changes)
+    return bool(found.new or found.fixed)
+
+
 def _listed(found: tuple[PlannedFinding, ...], word: str, tone: Tone) -> Iterator[Line]:
     for (ref, place), group in groupby(found[:_MOST], key=_object_and_place):
         yield (Span(f"{word}: ", tone), Span(str(ref), Tone.TITLE), Span(f"  {place}" if place else "", Tone.ASIDE))

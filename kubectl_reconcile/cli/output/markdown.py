@@ -89,6 +89,7 @@ def _section(each: Nested, view: PlanView, room: _Room) -> Iterator[str]:
     lines += ["", _text(told)] if told else []
     if each.plan is not None:
         lines += [*_table(each.plan, view), *_obstacles(render.attention_of(each.plan))]
+        lines += _findings(each.plan, view) if view.scan and findings.says_something(each.plan, view.scan) else ()
     if not room.takes(lines):
         room.syncs += 1
         return

@@ -47,7 +47,7 @@ def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: S
     """
     out, err = terminals(chosen.color)
     if external := _external_diff(chosen):
-        for plan in chain.from_iterable((each, *_plans_below(each)) for each in plans):
+        for plan in chain.from_iterable(each.with_nested_plans() for each in plans):
             _compare(external, plan, view)
     else:
         lines = list(_lines(plans, view, chosen, titles, out.width))
@@ -56,7 +56,7 @@ def show(plans: Sequence[Plan], view: PlanView, chosen: OutputOptions, titles: S
     for plan in plans:
         err.write([*render.attention(plan), *render.attention_below(plan)])
         if chosen.is_for_people:
-            scanned = findings.lines(plan, view.scan) if view.scan else ()
+            scanned = (*findings.lines(plan, view.scan), *findings.lines_below(plan, view.scan)) if view.scan else ()
             out.write([*render.unhealthy(plan), *scanned, render.summary(plan), *render.summary_below(plan)])
 
 
@@ -84,10 +84,6 @@ def _below(plan: Plan, view: PlanView, chosen: OutputOptions, width: int | None)
         if chosen.is_for_people:
             yield render.title_of(each)
         yield from _of_one(each.plan, view, chosen, width) if each.plan else ()
-
-
-def _plans_below(plan: Plan) -> Iterator[Plan]:
-    return (each.plan for each in plan.nested if each.plan)
 
 
 def _of_one(plan: Plan, view: PlanView, chosen: OutputOptions, width: int | None) -> Iterable[Line]:

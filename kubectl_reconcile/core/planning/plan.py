@@ -347,6 +347,10 @@ class Plan(Struct, frozen=True):
         """Return the changes of objects that aren't as they should be: of ten thousand mostly a few."""
         return cast("_Changes", self.changes).acting
 
+    def with_nested_plans(self) -> tuple[Plan, ...]:
+        """Return this plan, and those that are nested in it."""
+        return (self, *(each.plan for each in self.nested if each.plan is not None))
+
     def waves(self) -> Iterator[tuple[Change, ...]]:
         """Yield the changes that the writer has to make, wave by wave."""
         waves: dict[int, list[Change]] = {}

@@ -344,6 +344,7 @@ async def _scope_of(session: Session, plans: Sequence[Plan], *, profile: Profile
 
     if profile is not None:
         return PlanScan(ScanScope(profile))
+    plans = [each for plan in plans for each in plan.with_nested_plans()]
     if all(plan.is_clean for plan in plans):
         return PlanScan(ScanScope())
     from kubectl_reconcile.engine.commands import scanning  # only changes are scanned
@@ -458,12 +459,12 @@ async def _judged(
 
 def status_of(plan: Plan, *, must_pass: PlanScan | None = None) -> ExitStatus:
     """Return the exit status of a preview, nested plans included, which *must_pass* a scan without new findings if one is given."""
-    plans = [plan, *(each.plan for each in plan.nested if each.plan)]
+    plans = plan.with_nested_plans()
     if any(change.gate.blocked or change.gate.denied for each in plans for change in each.changes):
         return ExitStatus.FAILED
     if errors := [problem for each in plans for problem in each.errors]:
         return ExitStatus.SOURCE if any(problem.in_source for problem in errors) else ExitStatus.FAILED
-    if must_pass and must_pass.outlook(plan.changes).new:
+    if must_pass and any(must_pass.outlook(each.changes).new for each in plans):
         return ExitStatus.FINDINGS
     return ExitStatus.OK if all(each.is_clean for each in plans) else ExitStatus.DIFFERENT
 
