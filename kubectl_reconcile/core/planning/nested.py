@@ -7,6 +7,8 @@ Rules:
 
 - A nested Sync is planned as its own account, by its own source, under its new spec. Of the repository at hand it reads that revision, of any other what it follows.
 - What a plan above brings (a namespace, a kind) isn't there yet: what needs it is planned, and marked as not checked by the API server.
+- What becomes *public*, as a comment on a request does, tells nothing that its author could not read: no values that a Sync is made to read in the cluster, and of what comes from
+  another repository, or with a Secret, just names.
 - A request may name any object. Of those that aren't members of the nested Sync no live value is shown, nor anything that is made of one.
 
 Pure: plans in, plans and sentences out.
@@ -37,6 +39,7 @@ from kubectl_reconcile.core.planning.plan import Change, Nested, Op, Plan
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.core.resources.credential_scope import Address, NoAddressError
 from kubectl_reconcile.core.resources.fields import SyncSpecError
+from kubectl_reconcile.core.resources.helm import LookupPolicy
 from kubectl_reconcile.core.resources.source import GitSpec, SourceSpec, chart_settings
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 
@@ -321,8 +324,60 @@ def _is_ours(change: Change, set_id: str) -> bool:
 
 
 def _without_live(change: Change) -> Change:
-    before = change.before or {}
-    named = {name: metadata_of(before)[name] for name in ("name", "namespace") if name in metadata_of(before)}
-    identity = {**{name: before[name] for name in ("apiVersion", "kind") if name in before}, "metadata": named}
     after = None if change.after is None else change.intent
-    return replace(change, before=identity, after=after, fields=(), conflicts=(), takeover=(), unsure=False)
+    return replace(
+        change, before=_identity(change.before), after=after, fields=(), conflicts=(), takeover=(), unsure=False
+    )
+
+
+# --- what isn't for everybody -----------------------------------------------------------------------------------------
+
+
+def newly_read(before: Sync | None, after: Sync) -> tuple[str, ...]:
+    """Return what of the cluster goes into the objects of a Sync that didn't before: what a request names there, its author may not be allowed to read."""
+    held = _holders(after) - (_holders(before) if before else frozenset())
+    looks_up = after.source is not None and after.source.helm.lookup is LookupPolicy.CLUSTER
+    return (*sorted(held), *(["what its chart looks up"] if looks_up else []))
+
+
+def _holders(sync: Sync) -> frozenset[str]:
+    found = sync.source.holders if sync.source else ()
+    return frozenset(f"{kind} {sync.namespace}/{name}" for kind, name in found)
+
+
+def is_elsewhere(source: SourceSpec, at_hand: AtHand) -> bool:
+    """Tell whether a Sync reads what whoever reads the repository at hand may not be allowed to."""
+    is_other = (source.git is not None or source.oci is not None) and not at_hand.is_read_by(source)
+    return is_other or bool(source.chart and source.chart.secret)
+
+
+def names_only(made: Plan) -> Plan:
+    """Return *made* with the names of objects, and nothing of what is in them."""
+    problems = tuple(replace(each, path="", line=0, message=_NOT_TOLD, hint="") for each in made.problems)
+    told = {each.ref: (*made.remarks.get(each.ref, ()), _NOT_SHOWN) for each in made.acting()}
+    changes = (each if each.is_quiet else _named(each) for each in made.changes)
+    return replace(made.with_changes(changes), problems=tuple(dict.fromkeys(problems)), remarks=told)
+
+
+_NOT_SHOWN: Final = "its content isn't shown: it comes from another repository"
+_NOT_TOLD: Final = "something is wrong in another repository, which isn't told here"
+
+
+def _named(change: Change) -> Change:
+    bare = replace(
+        change, before=_identity(change.before), after=_identity(change.after), intent=_identity(change.intent)
+    )
+    gate = replace(
+        change.gate,
+        blocked="it is blocked" if change.gate.blocked else "",
+        denied=change.gate.denied and "it is refused",
+    )
+    action = replace(change.action, summary="", parameters={}, precondition=None) if change.action else None
+    return replace(bare, fields=(), conflicts=(), takeover=(), unsure=False, gate=gate, action=action)
+
+
+def _identity(manifest: Manifest | None) -> Manifest | None:
+    if manifest is None:
+        return None
+    named = {name: metadata_of(manifest)[name] for name in ("name", "namespace") if name in metadata_of(manifest)}
+    return {**{name: manifest[name] for name in ("apiVersion", "kind") if name in manifest}, "metadata": named}

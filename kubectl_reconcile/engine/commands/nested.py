@@ -16,6 +16,7 @@ from kubectl_reconcile.core.objects import Problem, Severity
 from kubectl_reconcile.core.planning import nested
 from kubectl_reconcile.core.planning.nested import AtHand, MadeAbove, Question
 from kubectl_reconcile.core.planning.plan import Change, Plan
+from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.source import SourceSpec
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.engine.apply import dry_run
@@ -59,13 +60,17 @@ class LookedAt(Struct, frozen=True):
         return cls(AtHand(await in_thread(tree.urls)), revision, tree.top)
 
 
-async def with_nested(session: Session, made: Plan, looked_at: LookedAt, *, offline: bool = False) -> Plan:
+async def with_nested(
+    session: Session, made: Plan, looked_at: LookedAt, *, offline: bool = False, public: bool = False
+) -> Plan:
     """Return *made* with the plans of the Syncs that it creates, changes or removes, down to five levels; unless *offline*, as the server judges them.
+
+    What becomes *public* tells nothing that the author of what is looked at could not read.
 
     Raises:
         ApiError: the server doesn't answer.
     """
-    planner, walk = _Planner(session, looked_at, offline=offline), nested.nested_in(made)
+    planner, walk = _Planner(session, looked_at, offline=offline, public=public), nested.nested_in(made)
     try:
         asked = next(walk)
         while True:
@@ -77,18 +82,22 @@ async def with_nested(session: Session, made: Plan, looked_at: LookedAt, *, offl
 class _Planner:
     """Plans Syncs as they will be."""
 
-    def __init__(self, session: Session, looked_at: LookedAt, *, offline: bool) -> None:
-        self._session, self._looked_at, self._offline = session, looked_at, offline
+    def __init__(self, session: Session, looked_at: LookedAt, *, offline: bool, public: bool) -> None:
+        self._session, self._looked_at, self._offline, self._public = session, looked_at, offline, public
 
     async def answer(self, asked: Question) -> Plan | str:
         """Return the plan of a Sync, or why there is none."""
+        sync = Sync.of(asked.change.after or {})
+        if self._public and (read := nested.newly_read(_before(asked.change), sync)):
+            return f"it can't be shown before it is merged, since it reads {' and '.join(read)}"
         try:
-            return await self._plan(asked.change, asked.made_above)
+            made = await self._plan(asked.change, sync, asked.made_above)
         except (ApiError, SourceError) as error:
             return f"it can't be planned: {error}"
+        is_elsewhere = sync.source is not None and nested.is_elsewhere(sync.source, self._looked_at.at_hand)
+        return nested.names_only(made) if self._public and is_elsewhere else made
 
-    async def _plan(self, change: Change, above: MadeAbove) -> Plan:
-        sync = Sync.of(change.after or {})
+    async def _plan(self, change: Change, sync: Sync, above: MadeAbove) -> Plan:
         session = self._session.also_knowing(above.kinds)
         source = await self._source(sync)
         target = await targets.target_of(session, sync, source, change.before or change.after)
@@ -104,6 +113,13 @@ class _Planner:
         if at.top is not None:
             return WorktreeSource(at.top, spec.path, limits=self._session.sources.limits, render=spec.render)
         return await targets.source_at(self._session, sync, spec, at.revision)
+
+
+def _before(change: Change) -> Sync | None:
+    try:
+        return Sync.of(change.before) if change.before else None
+    except SyncSpecError:
+        return None
 
 
 async def _judged(session: Session, sync: Sync, made: Plan, above: MadeAbove) -> Plan:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_reconcile.core.manifests.parse import parse
-from kubectl_reconcile.core.objects import ObjectRef
+from kubectl_reconcile.core.objects import ObjectRef, Problem
 from kubectl_reconcile.core.planning import nested
 from kubectl_reconcile.core.planning.kinds import CRD
 from kubectl_reconcile.core.planning.nested import (
@@ -26,8 +26,10 @@ from kubectl_reconcile.core.planning.nested import (
 )
 from kubectl_reconcile.core.planning.plan import Nested, Op, Plan, plan_hash
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
+from kubectl_reconcile.core.resources.chart import ChartSpec
+from kubectl_reconcile.core.resources.oci.spec import OciSpec
 from kubectl_reconcile.core.resources.source import GitSpec, SourceSpec
-from kubectl_reconcile.core.resources.sync import SYNC
+from kubectl_reconcile.core.resources.sync import SYNC, Sync
 from tests.core.planning.changes import a_change
 from tests.core.planning.shop import CRDS, KINDS, MEMCACHED
 
@@ -341,6 +343,80 @@ def test_nothing_that_is_printed_tells_one_live_value_of_somebody_else_from_anot
 
     assert hidden(one) == hidden(other)
     assert hidden(one).hash == hidden(other).hash
+
+
+# --- what isn't for everybody -------------------------------------------------------------------------------------------
+
+
+def from_map(name):
+    return {"name": "COLOR", "valueFrom": {"configMapKeyRef": {"name": name, "key": "web"}}}
+
+
+def that_reads(*names, helm=None):
+    source = {
+        "git": {"url": URL},
+        "path": "apps/web",
+        "substitute": {"variables": [from_map(each) for each in names][:1]},
+    }
+    return Sync.of(
+        a_sync(
+            source=source | ({"helm": helm} if helm else {})
+            if names
+            else {"git": {"url": URL}, **({"helm": helm} if helm else {})}
+        )
+    )
+
+
+READS = {
+    "a new Sync that reads nothing": (None, that_reads(), ()),
+    "a new Sync that reads a ConfigMap": (None, that_reads("colors"), ("ConfigMap shop/colors",)),
+    "the ConfigMap that it read before": (that_reads("colors"), that_reads("colors"), ()),
+    "another ConfigMap": (that_reads("colors"), that_reads("others"), ("ConfigMap shop/others",)),
+    "what a chart looks up": (None, that_reads(helm={"lookup": "Cluster"}), ("what its chart looks up",)),
+    "what a chart looked up before, for the chart may ask for something else": (
+        that_reads(helm={"lookup": "Cluster"}), that_reads(helm={"lookup": "Cluster"}), ("what its chart looks up",)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), READS.values(), ids=READS)
+def test_what_a_request_would_make_a_sync_read(before, after, expected):
+    assert nested.newly_read(before, after) == expected
+
+
+ELSEWHERE = {
+    "the repository at hand": (SourceSpec(GitSpec(URL)), False),
+    "another repository": (SourceSpec(GitSpec("https://git.example.com/private")), True),
+    "an artifact": (SourceSpec(oci=OciSpec("oci://registry.example.com/web")), True),
+    "a chart that anybody may fetch": (
+        SourceSpec(chart=ChartSpec("https://charts.example.com", "web", "1.2.3", "")),
+        False,
+    ),
+    "a chart that takes a Secret": (
+        SourceSpec(chart=ChartSpec("https://charts.example.com", "web", "1.2.3", "", "key")),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "expected"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_what_is_read_elsewhere(source, expected):
+    assert nested.is_elsewhere(source, AtHand(frozenset({URL}))) is expected
+
+
+def test_of_another_repository_just_names_are_shown():
+    private = {**config("web", owner=ref_of("web"), token="hunter2")}
+    change = updated(private, {**private, "data": {"token": "hunter2-new"}}, blocked="hunter2 is no value")
+    problem = Problem("secret/place.yaml", 3, "hunter2 isn't YAML", "not hunter2")
+    made = nested.names_only(a_plan(change, created(config("new", token="hunter2")), problems=(problem, problem)))
+    assert "hunter2" not in repr(made)
+    assert "secret/place" not in repr(made)
+    assert [(each.op, each.ref.name, bool(each.gate.blocked)) for each in made.changes] == [
+        (Op.UPDATE, "web", True),
+        (Op.CREATE, "new", False),
+    ]
+    assert made.remarks[change.ref] == ("its content isn't shown: it comes from another repository",)
+    assert len(made.problems) == 1
 
 
 # --- one hash over all --------------------------------------------------------------------------------------------------

@@ -141,3 +141,19 @@ def test_a_pull_request_of_a_syncs_repository_is_planned_through_all_its_syncs(
         f"#### ↳ <code>{namespace}/web</code>: 1 to update, 1 to delete, 0 unchanged\n\nspec.source.path\n" in comment
     )
     assert "-  color: red\n+  color: black" in comment
+
+
+def test_a_comment_shows_no_value_that_a_request_has_a_sync_read(plugin, cluster, namespace, working_tree):
+    """Whoever has the kubeconfig may read it, and a comment is for everybody."""
+    cluster.kubectl("create", "configmap", "settings", "-n", namespace, "--from-literal=token=hunter2-of-others")
+    variable = {"name": "TOKEN", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "token"}}}
+    source = {"git": {"url": URL}, "path": "apps/spy", "substitute": {"variables": [variable]}}
+    spy = {"apiVersion": "reconcile.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "spy", "namespace": namespace}, "spec": {"source": source}}  # fmt: skip
+    told = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "spy", "annotations": {"told": "${TOKEN}"}}}
+    top = working_tree({"root/spy.json": spy, "apps/spy/a.json": told})
+    asked = ("diff", "-f", str(top / "root"), "--name", "root", "-o")
+    shown = plugin(*asked, "diff")
+    assert "hunter2-of-others" in shown.out, shown.out
+    comment = plugin(*asked, "github").out
+    assert "hunter2" not in comment
+    assert f"it can't be shown before it is merged, since it reads ConfigMap {namespace}/settings" in comment

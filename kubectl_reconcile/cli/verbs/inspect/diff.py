@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
@@ -34,6 +35,18 @@ if TYPE_CHECKING:
     _Found: TypeAlias = tuple[list[Plan], PlanScan | None]
     _Scope: TypeAlias = Callable[[Session, Sequence[Plan]], Awaitable[PlanScan | None]]
     _Status: TypeAlias = Callable[[Plan, PlanScan | None], ExitStatus]
+
+
+class Nesting(Enum):
+    """What a preview shows of what the Syncs would do that change."""
+
+    NONE = "none"
+    """Nothing."""
+    ALL = "all"
+    """All that whoever looks may read."""
+    PUBLIC = "public"
+    """What whoever proposed the change may read anyway: a comment on a request is for everybody."""
+
 
 _TAKEN = (
     "kubectl_reconcile.cli.output.outputs",
@@ -154,6 +167,7 @@ def diff(
     view = PlanView(current_time(), show_secrets, show_managed_fields)
     show = functools.partial(_show, view=view, look=look)
     status = _status_after_scan if fail_on else _status_without_scan
+    nested = Nesting.NONE if no_nested else Nesting.PUBLIC if look.output == "github" else Nesting.ALL
     if base:
         plans, scanned = _between(connection, origin, chosen, profile, base=base, nested=not no_nested)
         show(plans, scan=scanned)
@@ -162,7 +176,7 @@ def diff(
         return run(
             connection,
             functools.partial(
-                _everywhere, chosen=chosen, offline=offline, nested=not no_nested, scope=scope, show=show, status=status
+                _everywhere, chosen=chosen, offline=offline, nested=nested, scope=scope, show=show, status=status
             ),
         )
     with readable(origin) as source:
@@ -174,7 +188,7 @@ def diff(
                     origin=source,
                     chosen=chosen,
                     offline=offline,
-                    nested=not no_nested,
+                    nested=nested,
                     scope=scope,
                     show=show,
                 ),
@@ -183,7 +197,7 @@ def diff(
             asked = functools.partial(_simulated, origin=source, chosen=chosen)
         else:
             asked = functools.partial(
-                _one, origin=source, chosen=chosen, offline=offline, nested=not no_nested, reasons=look.reasons
+                _one, origin=source, chosen=chosen, offline=offline, nested=nested, reasons=look.reasons
             )
         otherwise = (
             functools.partial(_without_cluster, source, chosen, look, profile, nested=not no_nested)
@@ -397,9 +411,9 @@ async def preview(
     offline: bool = False,
     among: list[Plan] | None = None,
     reasons: bool = False,
-    nested: bool = True,
+    nested: Nesting = Nesting.ALL,
 ) -> Plan:
-    """Return what a sync of *origin* would do to what is *chosen*, and the Syncs *nested* in that; unless *offline*, as the server judges it.
+    """Return what a sync of *origin* would do to what is *chosen*, and the Syncs that are *nested* in that; unless *offline*, as the server judges it.
 
     *among* is as in ``selected``: one of several previews leaves it to its caller whether names mean anything. *reasons* asks for
     those that take long to find.
@@ -415,11 +429,13 @@ async def preview(
     target = await target_of(session, origin)
     made = await _judged(session, target, origin, chosen, offline=offline, among=among)
     explained = await engine.explained(target, made, reasons=reasons)
-    return await with_nested(session, target, origin, explained, offline=offline) if nested else explained
+    return await with_nested(session, target, origin, explained, nested, offline=offline)
 
 
-async def with_nested(session: Session, target: Target, origin: Origin, made: Plan, *, offline: bool) -> Plan:
-    """Return *made*, the plan of *origin*, with those of the Syncs that it changes.
+async def with_nested(
+    session: Session, target: Target, origin: Origin, made: Plan, nested: Nesting = Nesting.ALL, *, offline: bool
+) -> Plan:
+    """Return *made*, the plan of *origin*, with those of the Syncs that it changes, as far as *nested* says.
 
     Raises:
         SourceError: there is no git.
@@ -427,13 +443,13 @@ async def with_nested(session: Session, target: Target, origin: Origin, made: Pl
     """
     from kubectl_reconcile.core.resources.sync import SYNC
 
-    if not any(change.ref.group_kind == SYNC.group_kind for change in made.acting()):
+    if nested is Nesting.NONE or not any(change.ref.group_kind == SYNC.group_kind for change in made.acting()):
         return made
-    from kubectl_reconcile.engine.commands import nested  # few plans change Syncs
+    from kubectl_reconcile.engine.commands import nested as engine  # few plans change Syncs
 
     repository = "" if origin.chart else origin.repo
-    looked_at = await nested.LookedAt.of(target, made.revision, local=origin.local, repository=repository)
-    return await nested.with_nested(session, made, looked_at, offline=offline)
+    looked_at = await engine.LookedAt.of(target, made.revision, local=origin.local, repository=repository)
+    return await engine.with_nested(session, made, looked_at, offline=offline, public=nested is Nesting.PUBLIC)
 
 
 async def _judged(
@@ -473,7 +489,7 @@ def status_of(plan: Plan, *, must_pass: PlanScan | None = None) -> ExitStatus:
 
 
 async def _everywhere(
-    session: Session, *, chosen: Chosen, offline: bool, nested: bool, scope: _Scope, show: _Show, status: _Status
+    session: Session, *, chosen: Chosen, offline: bool, nested: Nesting, scope: _Scope, show: _Show, status: _Status
 ) -> int:
     """Preview every Sync of the cluster; one that can't be previewed hides no other."""
     from kubectl_reconcile.cli.session import unmatched
@@ -503,7 +519,7 @@ def _wake(loop: asyncio.AbstractEventLoop, saved: asyncio.Event) -> None:
 
 
 async def _watched(
-    session: Session, *, origin: Origin, chosen: Chosen, offline: bool, nested: bool, scope: _Scope, show: _Show
+    session: Session, *, origin: Origin, chosen: Chosen, offline: bool, nested: Nesting, scope: _Scope, show: _Show
 ) -> NoReturn:
     """Preview now and at each save, until Ctrl-C."""
     import asyncio
@@ -527,7 +543,7 @@ async def _watched(
                 watch.follow()  # the preview reads again, and sees what changed before that
                 made = await _judged(session, target, origin, chosen, offline=offline)
                 plan = await engine.explained(target, made)
-                plan = await with_nested(session, target, origin, plan, offline=offline) if nested else plan
+                plan = await with_nested(session, target, origin, plan, nested, offline=offline)
                 scanned = await scope(session, [plan])
             except Exception as error:  # noqa: BLE001 - told as any other; the next save may fix it
                 failures.report(error)
