@@ -16,7 +16,7 @@ from kubectl_reconcile.core.importing import argocd, argocd_fields, flux, flux_f
 from kubectl_reconcile.core.importing.argocd import Repository
 from kubectl_reconcile.core.importing.fields import Fate, KindTable
 from kubectl_reconcile.core.importing.placing import placed
-from kubectl_reconcile.core.importing.units import PIN, STOPS, Imported, Placed, Unit
+from kubectl_reconcile.core.importing.units import PIN, STOPS, Imported, Placed, Unit, told_apart
 from kubectl_reconcile.core.objects import GroupKind, Manifest, map_at, maps_in, text_at
 from kubectl_reconcile.core.resources.chart import ChartSpec
 
@@ -81,9 +81,9 @@ def imported(tool: Tool, gathered: Gathered, *, namespace: str = "default", url:
     """Return what was gathered of *tool* as Syncs; *namespace* is that of objects that name none, *url* and *into* as the tools' own."""
     documents = [*placed(gathered.documents, namespace)]
     if tool is Tool.FLUX:
-        return flux.translate(documents, url=url, overlays=gathered.overlays)
+        return told_apart(flux.translate(documents, url=url, overlays=gathered.overlays))
     repositories = [each if each.namespace else each._replace(namespace=namespace) for each in gathered.repositories]
-    return argocd.translate(documents, repositories, into=into)
+    return told_apart(argocd.translate(documents, repositories, into=into))
 
 
 # --- digests of charts ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -150,6 +150,20 @@ def judged(unit: Unit) -> Unit:
     if any(each.fate in STOPS for each in found):
         return replace(unit, syncs=(), needs=(), findings=found)
     return replace(unit, findings=found)
+
+
+def told_apart(found: Imported) -> Imported:
+    """Return what was found with a finding on units whose Syncs would be the same object."""
+    owners = Counter((each["metadata"]["namespace"], each["metadata"]["name"]) for each in found.syncs)
+
+    def told(unit: Unit) -> Unit:
+        most = max((owners[each["metadata"]["namespace"], each["metadata"]["name"]] for each in unit.syncs), default=1)
+        if most == 1:
+            return unit
+        said = f"{most} units become Syncs of this name: import the files of one cluster alone"
+        return replace(unit, findings=(*unit.findings, Finding("metadata.name", Fate.APPROXIMATED, said)))
+
+    return replace(found, units=tuple(map(told, found.units)))
 
 
 # --- what people do -----------------------------------------------------------------------------------------------------

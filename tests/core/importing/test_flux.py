@@ -7,7 +7,7 @@ import yaml
 
 from kubectl_reconcile.core.importing.fields import Fate
 from kubectl_reconcile.core.importing.flux import short_release, translate, without_values
-from kubectl_reconcile.core.importing.units import Placed, credential_steps, grant_steps
+from kubectl_reconcile.core.importing.units import Imported, Placed, credential_steps, grant_steps, told_apart
 from kubectl_reconcile.core.resources.sync import Sync
 
 SOURCE = """
@@ -140,6 +140,16 @@ def test_a_release_becomes_a_sync_of_the_chart_that_runs():
     }
     [unit] = imported.units
     assert [each.place for each in unit.findings_of(Fate.APPROXIMATED)] == ["spec.upgrade.remediation"]
+
+
+def test_units_that_would_be_the_same_sync_are_named():
+    both = [
+        *read(SOURCE, KUSTOMIZATION, KUSTOMIZATION, CLUSTER).units,
+        *read(SOURCE, KUSTOMIZATION.replace("name: shop", "name: other"), CLUSTER).units,
+    ]
+    found = told_apart(Imported(tuple(both)))
+    said = [[each.text for each in unit.findings] for unit in found.units]
+    assert said == [["2 units become Syncs of this name: import the files of one cluster alone"]] * 2 + [[]]
 
 
 def test_a_release_beside_a_kustomization_of_its_name_gets_another_name():
