@@ -145,7 +145,7 @@ _PROJECT = (
     approximated("spec.sourceRepos", "a daemon with --allow-url-prefix follows nothing else; a Secret's reconcile.dev/urls says what its credentials are for", ["*"]),
     approximated("spec.sourceNamespaces", "a Sync acts with the rights of an account of its own namespace"),
     approximated("spec.description", "nobody shows it"),
-    approximated("spec.orphanedResources", "what isn't in any Sync is listed by kubectl reconcile report"),
+    approximated("spec.orphanedResources", "what is in no Sync isn't listed; kubectl reconcile adopt writes manifests for objects that you name"),
     approximated("spec.permitOnlyProjectScopedClusters", "a daemon writes to its own cluster alone"),
     approximated("spec.roles", _ROLES),
     approximated("spec.signatureKeys", "`spec.source.git.verify` of each Sync, with the keys in a Secret or ConfigMap"),
