@@ -117,6 +117,23 @@ def test_syncs_are_printed_and_what_to_know_of_them_beside(folder, capsys):
     assert "kubectl get secret repo -n argocd -o json | jq" in told.err
 
 
+URLS = {
+    "of Argo CD": ("argocd", APPLICATION, "https://git.example.com/shop"),
+    "of Flux": ("flux", FLEET, "https://git.example.com/fleet"),
+}
+
+
+@pytest.mark.parametrize(("tool", "text", "url"), URLS.values(), ids=URLS)
+def test_credentials_in_a_url_are_shown_nowhere_and_make_no_sync(tmp_path, capsys, tool, text, url):
+    file = tmp_path / "all.yaml"
+    file.write_text(text.replace(url, url.replace("//", "//robot:a-hidden-word@")))
+    assert run(["import", tool, "-f", str(file), "--write", str(tmp_path / "out")]) == ExitStatus.HELD
+    assert run(["import", tool, "-f", str(file)]) == ExitStatus.HELD
+    shown = "".join(capsys.readouterr()) + (tmp_path / "out" / "import-report.txt").read_text()
+    assert "a-hidden-word" not in shown
+    assert "has credentials in it" in shown
+
+
 def test_a_hostile_name_is_no_path(tmp_path, capsys):
     file = tmp_path / "all.yaml"
     file.write_text(APPLICATION.replace("name: shop, namespace: argocd", "name: ../../x, namespace: ../y"))

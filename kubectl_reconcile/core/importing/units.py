@@ -22,8 +22,9 @@ from msgspec.structs import replace
 
 from kubectl_reconcile.core.annotations import URLS
 from kubectl_reconcile.core.importing.fields import Fate, Finding
-from kubectl_reconcile.core.objects import Manifest, ObjectRef
+from kubectl_reconcile.core.objects import Manifest, ObjectRef, map_at
 from kubectl_reconcile.core.planning.rights.writes import grant_command
+from kubectl_reconcile.core.redaction import without_credentials
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
 
@@ -139,7 +140,7 @@ def odd(ref: ObjectRef, file: str, error: Exception) -> Unit:
 
 def judged(unit: Unit) -> Unit:
     """Return *unit* without Syncs where a field isn't possible, or a Sync can't be meant as it would be written."""
-    findings = [*unit.findings]
+    findings = [*unit.findings, *(_TOLD_SECRET for each in unit.syncs if _tells_credentials(each))]
     for each in () if any(found.fate in STOPS for found in findings) else unit.syncs:
         try:
             if not Sync.of(each).name:
@@ -164,6 +165,23 @@ def told_apart(found: Imported) -> Imported:
         return replace(unit, findings=(*unit.findings, Finding("metadata.name", Fate.APPROXIMATED, said)))
 
     return replace(found, units=tuple(map(told, found.units)))
+
+
+_TOLD_SECRET: Final = Finding(
+    "spec.source",
+    Fate.NOT_POSSIBLE,
+    "its URL has credentials in it: put them into a Secret, and out of the URL, which everybody may see",
+)
+
+
+def _tells_credentials(sync: Manifest) -> bool:
+    source = map_at(sync, "spec", "source")
+    urls = (
+        map_at(source, "git").get("url"),
+        map_at(source, "oci").get("url"),
+        map_at(source, "chart").get("repository"),
+    )
+    return any(without_credentials(text) != text for text in map(str, filter(None, urls)))
 
 
 # --- what people do -----------------------------------------------------------------------------------------------------
