@@ -20,7 +20,14 @@ from msgspec import Struct, field
 
 from kubectl_reconcile.core.importing.fields import Fate, Finding
 from kubectl_reconcile.core.importing.flux_fields import NOT_READ, SOURCES, TABLES
-from kubectl_reconcile.core.importing.paths import ALL_ITEMS, any_item, cel_of_self, exact_version, variable_type
+from kubectl_reconcile.core.importing.paths import (
+    ALL_ITEMS,
+    any_item,
+    cel_of_self,
+    exact_version,
+    variable_type,
+    whole_text,
+)
 from kubectl_reconcile.core.importing.units import (
     ODD_TYPES,
     PIN,
@@ -199,10 +206,21 @@ class _Known(Struct):
         if verify.get("provider", "cosign") != "cosign":
             draft.stop("spec.verify.provider", f"{verify['provider']}: signatures of cosign with keys can be required")
         elif not name:
-            draft.stop("spec.verify", "signatures without a key, by identity: sign with a key of cosign")
+            return self._identities(source, verify, draft)
         elif text_at(source.manifest, "metadata", "namespace") != draft.namespace:
             self._copied_keys(source, name, draft)
         return {"secretRef": {"name": name}}
+
+    def _identities(self, source: Placed, verify: Manifest, draft: _Draft) -> dict[str, Any] | None:
+        root, who = text_at(verify, "trustedRootSecretRef", "name"), maps_in(verify.get("matchOIDCIdentity"))
+        if not root or not who:
+            said = "signatures by certificates: say whose in matchOIDCIdentity, and name a Secret with the trusted root in trustedRootSecretRef"
+            draft.stop("spec.verify", said)
+            return None
+        if text_at(source.manifest, "metadata", "namespace") != draft.namespace:
+            self._copied_keys(source, root, draft)
+        identities = [{name: whole_text(str(each.get(name) or "")) for name in ("issuer", "subject")} for each in who]
+        return {"matchOIDCIdentity": identities, "trustedRootSecretRef": {"name": root}}
 
     def _secret(self, source: Placed, url: str, draft: _Draft) -> dict[str, str] | None:
         spec = map_at(source.manifest, "spec")

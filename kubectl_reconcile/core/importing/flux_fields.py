@@ -17,7 +17,7 @@ HELM: Final = "helm.toolkit.fluxcd.io"
 _ELSEWHERE = "another cluster: a daemon writes to its own; run a daemon there"
 _LOGIN = "credentials of a cloud's workload identity: a Sync takes them from a Secret"
 _PROXY = "a proxy is what the daemon's environment names (HTTPS_PROXY), for all Syncs"
-_KEYLESS = "signatures without a key, by identity: sign with a key of cosign"
+_KEYLESS = "signatures by certificates need a trusted root, which a HelmChart can't name: verify an OCIRepository with trustedRootSecretRef, and use chartRef"
 _TIMEOUT = "limits are the daemon's, for all Syncs"
 _LABEL = "the labels and annotations of the HelmChart: there is no such object"
 _NO_RELEASE = "there is no Helm release: objects are applied, and an earlier state is rolled back to with kubectl reconcile rollback"
@@ -85,6 +85,14 @@ def _verify(place: str, *, key: str) -> Iterator[Row]:
     yield translated(f"{place}.secretRef.name", f"`{key}.verify.secretRef.name`: the same Secret works")
 
 
+def _identities(key: str) -> Iterator[Row]:
+    for name in ("issuer", "subject"):
+        yield translated(
+            f"spec.verify.matchOIDCIdentity[].{name}",
+            f"`{key}.verify.matchOIDCIdentity[].{name}`, as an expression for the whole text",
+        )
+
+
 _GIT = (
     translated("spec.url", "`spec.source.git.url`"),
     translated("spec.ref.branch", "`spec.source.git.branch`"),
@@ -119,8 +127,8 @@ _OCI = (
     translated("spec.interval", "`spec.source.oci.interval`"),
     translated("spec.suspend", "`spec.suspend` of each Sync that follows it"),
     *_verify("spec.verify", key="spec.source.oci"),
-    not_possible("spec.verify.matchOIDCIdentity", _KEYLESS),
-    not_possible("spec.verify.trustedRootSecretRef", _KEYLESS),
+    *_identities("spec.source.oci"),
+    translated("spec.verify.trustedRootSecretRef.name", "`spec.source.oci.verify.trustedRootSecretRef.name`: the same Secret works; without one it isn't possible"),
     translated("spec.certSecretRef.name", "`secretRef.name` where there is no other: its `ca.crt` is trusted; a client's certificate isn't possible"),
     approximated("spec.ignore", "list files below the path in `.reconcileignore` there, in the same syntax; others aren't read anyway"),
     approximated("spec.timeout", _TIMEOUT),

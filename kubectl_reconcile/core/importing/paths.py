@@ -42,6 +42,11 @@ def any_item(pointer: str) -> str:
     return re.sub(r"/\d+(?=/|$)", "/*", pointer)
 
 
+def whole_text(pattern: str) -> str:
+    """Return an expression that matches a whole text where *pattern* matches any part of it."""
+    return pattern if pattern.startswith("^") and pattern.endswith("$") and "|" not in pattern else f".*(?:{pattern}).*"
+
+
 _CEL_WORDS: Final = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<word>(?<![.\w])(?:apiVersion|kind|metadata|spec|status|data)\b(?!\s*\())"""
 )

@@ -213,6 +213,13 @@ def base_of(kind, place):
             tree = put(tree, above, BESIDE[above])
     if place == "spec.ref.branch":
         tree = {"spec": BASES[kind]}
+    if kind.startswith("OCIRepository") and ("OIDC" in place or "trustedRoot" in place):
+        identities = [{"issuer": "a", "subject": "b"}]
+        tree = put(
+            {"spec": BASES[kind]},
+            "spec.verify",
+            {"trustedRootSecretRef": {"name": "root"}, "matchOIDCIdentity": identities},
+        )
     if place.endswith("substituteFrom[].optional"):
         tree = put(tree, "spec.postBuild.substituteFrom[].name", "gone")
     if place.endswith("sources[].ref"):

@@ -152,6 +152,18 @@ def test_units_that_would_be_the_same_sync_are_named():
     assert said == [["2 units become Syncs of this name: import the files of one cluster alone"]] * 2 + [[]]
 
 
+def test_whoever_may_sign_without_a_key_still_may():
+    keyless = "verify: {provider: cosign, trustedRootSecretRef: {name: root}, matchOIDCIdentity: [{issuer: ^https://id.example.com$, subject: team/shop}]}\n  url: oci"
+    assert spec_of(read(CHARTS.replace("url: oci", keyless), RELEASE))["source"]["chart"]["verify"] == {
+        "matchOIDCIdentity": [{"issuer": "^https://id.example.com$", "subject": ".*(?:team/shop).*"}],
+        "trustedRootSecretRef": {"name": "root"},
+    }
+    [unit] = read(
+        CHARTS.replace("url: oci", keyless.replace("trustedRootSecretRef: {name: root}, ", "")), RELEASE
+    ).units
+    assert [each.place for each in unit.findings_of(Fate.NOT_POSSIBLE)] == ["spec.verify"]
+
+
 def test_a_release_beside_a_kustomization_of_its_name_gets_another_name():
     names = [
         each["metadata"]["name"]
