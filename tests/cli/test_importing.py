@@ -177,3 +177,10 @@ def test_digests_of_charts_are_asked_for(tmp_path, capsys):
     assert first["spec"]["source"]["chart"]["digest"] == f"sha256:{digest}"
     assert "digest" not in second["spec"]["source"]["chart"]
     assert "asked for it: chart web 9.9.9" in told.err
+
+
+@pytest.mark.parametrize(("tool", "named"), {"argocd": "Argo CD", "flux": "Flux"}.items())
+def test_a_folder_without_any_object_of_the_tool_is_an_error(tmp_path, capsys, tool, named):
+    (tmp_path / "settings.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n")
+    assert run(["import", tool, "-f", str(tmp_path)]) == ExitStatus.SOURCE
+    assert f"has no objects of {named}" in capsys.readouterr().err

@@ -28,6 +28,11 @@ class Tool(StrEnum):
     FLUX = "flux"
 
     @property
+    def known_as(self) -> str:
+        """What people call it."""
+        return {Tool.ARGOCD: "Argo CD", Tool.FLUX: "Flux"}[self]
+
+    @property
     def tables(self) -> tuple[KindTable, ...]:
         """The tables of its kinds that are read."""
         return argocd_fields.TABLES if self is Tool.ARGOCD else flux_fields.TABLES

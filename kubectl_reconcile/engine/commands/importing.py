@@ -83,7 +83,9 @@ async def from_cluster(session: Session, tool: Tool, namespace: str, gathered: G
     kinds = [GroupKind(each.group, each.kind) for each in tool.tables]
     if not [kind for kind in kinds if await _listed(session, kind, namespace, gathered)]:
         raise SourceError(
-            SourceFault.NO_SUCH_PATH, f"this cluster has none of the kinds of {tool}", "-f reads them from files"
+            SourceFault.NO_SUCH_PATH,
+            f"this cluster has none of the kinds of {tool.known_as}",
+            "-f reads them from files",
         )
     for kind in tool.kinds:
         if kind not in kinds:

@@ -134,14 +134,20 @@ def flux(connection: Connection, options: ImportOptions, *, url: str) -> int:
     return _import(connection, Tool.FLUX, replace(options, url=url))
 
 
+_WHERE = "name the folder with its manifests, or leave -f out to read the cluster"
+
+
 def _import(connection: Connection, tool: Tool, options: ImportOptions) -> int:
     from kubectl_reconcile.core.importing.tools import Gathered, Tally, imported, suspended
+    from kubectl_reconcile.source.errors import SourceError, SourceFault
     from kubectl_reconcile.views import importing as shown
 
     out, err = terminals(options.color)
     gathered = Gathered()
     told = [*_gathered(connection, tool, options, gathered)]
     found = imported(tool, gathered, namespace=connection.namespace or "default", url=options.url, into=options.into)
+    if options.file and not found.units and not told:
+        raise SourceError(SourceFault.NO_SUCH_PATH, f"{options.file} has no objects of {tool.known_as}", _WHERE)
     if options.pin:
         found = _pinned(connection, found)
     if options.suspend:
