@@ -18,7 +18,7 @@ ORDERED = $(if $(filter-out random,$(ORDER)),echo "ORDER=$(ORDER): the only choi
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv s3-server sandbox render registry fixtures demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance import-conformance patch-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
+.PHONY: help venv s3-server sandbox render sops registry fixtures demo test test-core test-changed test-operators prove images builds screenshots leaks mutants chaos etcd-chaos postgres-chaos kafka-chaos factory realworld render-conformance import-conformance patch-conformance sops-conformance bench-render soak bench-daemon bench-fairness abuse bench-page scale oracle law-deletions bench bench-quick check docs format lock licenses manifests dist release clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ sandbox: $(READY) ## Build the sandbox's control plane (some six minutes the fir
 render: $(READY) ## Build the program that renders overlays and charts (some minutes the first time)
 	@program=$$($(BIN)/python -m kubectl_reconcile.source.render) && echo "==> the program that renders overlays and charts is $$program"
 
+sops: $(READY) ## Build the program that decrypts files of SOPS (some minutes the first time)
+	@program=$$($(BIN)/python -m kubectl_reconcile.source.sops) && echo "==> the program that decrypts files of SOPS is $$program"
+
 demo: $(if $(CLUSTER),$(READY),sandbox) ## See it work: git push to running pods (CLUSTER=current: in the cluster of KUBECONFIG; ETCD=1: a real database; KEEP=1 leaves it running)
 	@$(if $(filter-out current,$(CLUSTER)),echo "CLUSTER=$(CLUSTER): the only choice is CLUSTER=current: the cluster of KUBECONFIG"; exit 2)
 	@$(if $(and $(CLUSTER),$(ETCD)),echo "ETCD=1 needs the sandbox: leave CLUSTER out"; exit 2)
@@ -54,7 +57,7 @@ demo: $(if $(CLUSTER),$(READY),sandbox) ## See it work: git push to running pods
 
 test: $(READY) ## Run all tests, on a real API server and a real Git server, which are built meanwhile (PROFILE=1: where the time goes; STRESS=1: beside busy processes; ORDER=random SEED=…)
 	@$(ORDERED)
-	@$(RUN) --builds="sandbox,render,registry s3-server" --ignore=tests/operators/real
+	@$(RUN) --builds="sandbox,render,sops,registry s3-server" --ignore=tests/operators/real
 
 test-operators prove: WORKERS := $(or $(WORKERS),4)
 
@@ -71,10 +74,14 @@ images: $(READY) ## Build the programs of databases, and fetch those that Maven 
 registry: $(READY) ## Build the registries that tests pull from (some minutes the first time)
 	@program=$$($(BIN)/python -m tests.registry_server) && echo "==> the registries of tests are $$program"
 
-fixtures: registry ## Record again what the real cosign signs (COSIGN=path of its program)
+fixtures: registry ## Record again what the real cosign signs and the real sops encrypts (COSIGN=, SOPS=path of the program; age-keygen and gpg on PATH)
 	@$(BIN)/python -m tests.oci_fixtures $(or $(COSIGN),cosign)
+	@$(BIN)/python -m tests.sops_fixtures --sops=$(or $(SOPS),sops)
 
-builds: sandbox render registry images ## Build all programs that tests need (minutes the first time)
+sops-conformance: sops ## Compare what hundreds of files say byte by byte with the real sops (SOPS=path of its program)
+	@$(BIN)/python -m tests.sops_fixtures --compare --sops=$(or $(SOPS),sops)
+
+builds: sandbox render sops registry images ## Build all programs that tests need (minutes the first time)
 
 screenshots: $(READY) ## Take pictures of the page on the cluster of KUBECONFIG, in build/screenshots (make demo KEEP=1 runs one; SYNC=default/shop)
 	@$(BIN)/python -m tests.web.screenshots build/screenshots $(SYNC)

@@ -32,7 +32,7 @@ from kubectl_reconcile.go_programs import GoProgram
 from kubectl_reconcile.sandbox import build as sandbox
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.source.limits import GitLimits
-from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.program import RENDER
 from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.render.trees import FolderTree
 
@@ -101,7 +101,7 @@ def library(folder: Path, rounds: int) -> float:
     home = cache_dir() / "bench-render"
     with tempfile.TemporaryDirectory() as name:
         for file in ("go.mod", "go.sum"):
-            shutil.copy(program.SOURCES.folder / file, name)
+            shutil.copy(RENDER.sources.folder / file, name)
         shutil.copy(Path(__file__).parent / "kustomize_library" / "main.go", name)
         sources = GoProgram("kustomize's library", Path(name), ("go.mod", "go.sum", "main.go"), "or leave it out")
         built = sources.built(
@@ -149,7 +149,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     end_when_told()
-    program.build(lambda line: print(line, file=sys.stderr))
+    RENDER.build(lambda line: print(line, file=sys.stderr))
     binaries = sandbox.build(lambda line: print(line, file=sys.stderr))
     kept = True
     place = Sandbox(f"bench-render-{os.getpid()}") if options.cluster else None

@@ -31,7 +31,7 @@ from kubectl_reconcile.cache_folder import cache_dir
 from kubectl_reconcile.sandbox.build import build
 from kubectl_reconcile.sandbox.controlplane import Sandbox
 from kubectl_reconcile.sandbox.gitserver import GitServer
-from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.program import RENDER
 
 EXAMPLES = Path(__file__).parent
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -199,7 +199,7 @@ def in_sandbox(name: str, fill: Callable[[Path], None], pace_s: float) -> Iterat
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="reconcile-demo-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        program.build(print)
+        RENDER.build(print)
         say("Starting a real Kubernetes control plane on this machine (no containers) …")
         sandbox = Sandbox(stack.enter_context(name_of_its_own(cache_dir())))
         sandbox.down()

@@ -32,7 +32,7 @@ DIGEST = "@digest@"
 """Stands in flags for the digest of the build."""
 
 _PROGRESS_S = 10.0
-_OURS = "kubectl-reconcile.dev/"
+_OURS = ("kubectl-reconcile.dev/", "a.kubectl-reconcile.dev/")
 """What the paths of our own modules begin with, which are compiled last."""
 _ENOUGH_TO_TELL = 0.05
 """Share of the packages from which on their pace says something of the rest."""
@@ -49,7 +49,7 @@ class GoBuildError(Exception):
 class GoProgram(Struct, frozen=True):
     """A program whose sources are *files* in *folder*, called *what* in sentences; *otherwise* is what to do without it.
 
-    A file that several programs share is named by its way there, as in ``../main.go``.
+    A file that several programs share is named by its way there, as in ``../main.go``; it is built beside the others.
     """
 
     what: str
@@ -126,7 +126,9 @@ class GoProgram(Struct, frozen=True):
         for folder in (sources, output):
             folder.mkdir(mode=0o700, parents=True)
         for file in self.files:  # copied, since the package's folder may be read-only or inside another Go module
-            (sources / Path(file).name).write_bytes((self.folder / file).read_bytes())
+            copy = sources / (Path(file).name if file.startswith("..") else file)
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_bytes((self.folder / file).read_bytes())
         log(f"building {self.what} into {target} (some minutes the first time)")
         started = time.monotonic()
         stamped = [flag.replace(DIGEST, self.digest(flags)) for flag in flags]

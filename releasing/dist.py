@@ -28,7 +28,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from kubectl_reconcile.go_programs import GoBuildError
-from kubectl_reconcile.source.render.program import build
+from kubectl_reconcile.source.render.program import RENDER
 from releasing import sbom
 from releasing.commands import CommandError, run, take_addresses
 
@@ -126,7 +126,7 @@ def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
 def program_of(platform: str) -> Path:
     """Return the program that renders, for a platform, built if it wasn't yet."""
     try:
-        return build(log, platform="" if platform == this_platform() else platform)
+        return RENDER.build(log, platform="" if platform == this_platform() else platform)
     except GoBuildError as problem:
         sys.exit(f"{problem.output}\nerror: {problem}".lstrip())
 

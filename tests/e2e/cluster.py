@@ -28,7 +28,6 @@ PLACES = {
     "WebServer": ("/apis/demo.k8s.io/v1alpha1", "webservers"),
     "ThreeTierApp": ("/apis/apps.example.com/v1alpha1", "threetierapps"),
     "Candy": ("/apis/awesome.corp.com/v1", "candies"),
-    "EtcdCluster": ("/apis/etcd.database.coreos.com/v1beta2", "etcdclusters"),
     "Kafka": ("/apis/kafka.example.com/v1alpha1", "kafkas"),
     "KafkaRebalance": ("/apis/kafka.example.com/v1alpha1", "kafkarebalances"),
     "Checkup": ("/apis/checks.reconcile.dev/v1alpha1", "checkups"),

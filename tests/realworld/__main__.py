@@ -40,7 +40,7 @@ from kubectl_reconcile.core.objects import ObjectRef
 from kubectl_reconcile.core.resources.applyset import PART_OF, applyset_id
 from kubectl_reconcile.sandbox.controlplane import Sandbox, trust_accounts
 from kubectl_reconcile.sandbox.gitserver import GitServer, ServedRepository
-from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.program import RENDER
 from tests.realworld.documents import documents, loaded
 from tests.rendering_tools import build_helm
 
@@ -505,7 +505,7 @@ def main(folder: Path, names: list[str]) -> int:
     if not chosen:
         print(f"{folder} holds none of {', '.join(CASES)}: clone some of them into it")
         return 2
-    program.build(lambda line: print(line, file=sys.stderr, flush=True))
+    RENDER.build(lambda line: print(line, file=sys.stderr, flush=True))
     print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|", flush=True)
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)

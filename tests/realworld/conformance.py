@@ -38,8 +38,8 @@ from kubectl_reconcile.source.charts.source import NoFiles
 from kubectl_reconcile.source.errors import SourceError
 from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.policy import SourcePolicy
-from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.pinned import survey_of
+from kubectl_reconcile.source.render.program import RENDER
 from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.render.trees import FolderTree
 from tests.realworld.documents import loaded
@@ -259,7 +259,7 @@ def tools_here() -> Iterator[Tools]:
     def log(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    program.build(log)
+    RENDER.build(log)
     kubectl, helm, registry = sandbox.build(log).path("kubectl"), build_helm(log), build_registry(log)
     renderer = Renderer(seconds=TIMEOUT_S)
     with tempfile.TemporaryDirectory() as folder, open_registry(registry, Path(folder)) as running:

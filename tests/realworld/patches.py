@@ -18,7 +18,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from kubectl_reconcile.sandbox import build as sandbox
-from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.program import RENDER
 from kubectl_reconcile.source.render.renderer import Renderer
 from tests.patch_pairs import difference, pairs, theirs
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     """Hold so many pairs against kustomize; 1 where one differs."""
     number = int(arguments[0]) if arguments else 200
     kubectl = sandbox.build(lambda line: print(line, file=sys.stderr)).path("kubectl")
-    program.build(lambda line: print(line, file=sys.stderr))
+    RENDER.build(lambda line: print(line, file=sys.stderr))
     renderer, counts = Renderer(), Counter[str]()
 
     @settings(max_examples=number, deadline=None, database=None, suppress_health_check=list(HealthCheck))

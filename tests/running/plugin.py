@@ -29,6 +29,7 @@ NEEDS = {
     "binaries": "sandbox",
     "sandbox": "sandbox",
     "renders": "render",
+    "decrypts": "sops",
     "registry_program": "registry",
     "s3_python": "s3-server",
 }

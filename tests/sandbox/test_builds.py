@@ -8,11 +8,13 @@ from kubectl_reconcile.go_programs import GoProgram
 from kubectl_reconcile.sandbox import build
 from kubectl_reconcile.sandbox.images import kafka_programs
 from kubectl_reconcile.sandbox.images.etcd_programs import ETCD_VERSIONS, etcd_program
-from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.program import RENDER
+from kubectl_reconcile.source.sops.program import SOPS
 
 PROGRAMS = {
     "control plane": build.PROGRAM,
-    "overlays and charts": program.SOURCES,
+    "overlays and charts": RENDER.sources,
+    "files of SOPS": SOPS.sources,
     **{f"etcd {version}": etcd_program(version) for version in ETCD_VERSIONS},
 }
 

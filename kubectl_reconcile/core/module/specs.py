@@ -16,7 +16,7 @@ import json
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
@@ -92,7 +92,7 @@ def _checked(hint: Any, value: Any, where: str) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _bounded(arguments, value, where)
-    if origin in {types.UnionType, Union}:  # of what is said and None, which an absent field is
+    if origin is types.UnionType:  # of a view and None, which an absent field is
         return _checked(next(each for each in arguments if each is not types.NoneType), value, where)
     if origin is Literal:
         return _chosen(arguments, value, where)

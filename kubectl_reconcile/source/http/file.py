@@ -14,8 +14,8 @@ from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.http.client import HttpClient, Redirects
 from kubectl_reconcile.source.http.errors import shown
 from kubectl_reconcile.source.limits import GitLimits
-from kubectl_reconcile.source.oci.kept import KEPT
 from kubectl_reconcile.source.remote import Credentials
+from kubectl_reconcile.source.running.kept import KEPT
 from kubectl_reconcile.source.running.memory import FETCHES
 
 _MOST_SECONDS: Final = 120.0

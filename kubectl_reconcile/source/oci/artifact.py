@@ -27,10 +27,10 @@ from kubectl_reconcile.source.charts.archive import (
 )
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.limits import MEBIBYTE, raising
-from kubectl_reconcile.source.oci.kept import KEPT
 from kubectl_reconcile.source.oci.registry import MOST_BLOB_BYTES, Registry
 from kubectl_reconcile.source.running.budget import ByteBudget
 from kubectl_reconcile.source.running.ending import taking
+from kubectl_reconcile.source.running.kept import KEPT
 from kubectl_reconcile.source.running.memory import FETCHES
 
 UNPACKING: Final = ByteBudget()

@@ -28,9 +28,9 @@ from kubectl_reconcile.source.http.connection import HttpAnswer
 from kubectl_reconcile.source.http.errors import shown
 from kubectl_reconcile.source.limits import MEBIBYTE
 from kubectl_reconcile.source.oci.access import OciAccess
-from kubectl_reconcile.source.oci.kept import KEPT
 from kubectl_reconcile.source.oci.tokens import Tokens
 from kubectl_reconcile.source.running.ending import taking
+from kubectl_reconcile.source.running.kept import KEPT
 from kubectl_reconcile.source.running.shared import Shared
 
 MOST_BLOB_BYTES: Final = 16 * MEBIBYTE

@@ -33,9 +33,9 @@ from kubectl_reconcile.core.resources.oci.signed import (
 from kubectl_reconcile.core.resources.signatures import SignatureFault, SignatureVerdict
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.oci import certified
-from kubectl_reconcile.source.oci.kept import KEPT, Key
 from kubectl_reconcile.source.oci.registry import Registry
 from kubectl_reconcile.source.running.ending import taking
+from kubectl_reconcile.source.running.kept import KEPT, Key
 
 _SIZE = 1_000
 

@@ -47,17 +47,12 @@ from kubectl_reconcile.go_programs import GoBuildError, Log
 from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.contents import UnreadableFileError
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
+from kubectl_reconcile.source.fenced.process import ProgramEndedError, ProgramLargeError, ProgramLateError
 from kubectl_reconcile.source.git.cloned.folders import NotHereError
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
-from kubectl_reconcile.source.render import program
 from kubectl_reconcile.source.render.mounted import MountedTree
-from kubectl_reconcile.source.render.process import (
-    SECONDS,
-    RenderingEndedError,
-    RenderingLargeError,
-    RenderingLateError,
-    RenderProcess,
-)
+from kubectl_reconcile.source.render.process import SECONDS, RenderProcess
+from kubectl_reconcile.source.render.program import HOW_TO_GET, RENDER
 from kubectl_reconcile.source.running.ending import ending
 from kubectl_reconcile.source.running.memory import (
     HEAVY,
@@ -242,13 +237,13 @@ class Renderer(Struct, eq=False):
             try:
                 with (HEAVY if is_heavy else self._traces).one():
                     done = self._alone(order, recorder, is_heavy=is_heavy)
-            except RenderingLargeError:
+            except ProgramLargeError:
                 ending().check()
                 if is_heavy:
                     break
                 is_heavy = True
                 continue
-            except (GoBuildError, RenderingEndedError):
+            except (GoBuildError, ProgramEndedError):
                 ending().check()
                 break
             if not recorder.missing:
@@ -261,13 +256,13 @@ class Renderer(Struct, eq=False):
         """Return what comes of an order in a process for it alone.
 
         Raises:
-            GoBuildError, RenderingEndedError: nothing does.
+            GoBuildError, ProgramEndedError: nothing does.
             SourceError: the tree can't be read, or it isn't needed any more.
         """
         memory = HEAVY_RENDERING_BYTES if is_heavy else LIGHT_RENDERING_BYTES
         process = RenderProcess(self._program(), memory, all_bytes(recorder.limits))
         with contextlib.closing(process), ending().around(process.kill):
-            return process.render(order, recorder.answer, self.seconds)
+            return process.carry_out(order, recorder.answer, self.seconds)
 
     def close(self) -> None:
         """End what waits for the next overlay; that starts another."""
@@ -282,11 +277,11 @@ class Renderer(Struct, eq=False):
         Raises:
             GoBuildError: it isn't there, and can't be built or isn't to be.
         """
-        if (found := program.find()) is not None:
+        if (found := RENDER.find()) is not None:
             return found
         if self.build_log is None:
             raise GoBuildError("the program that renders isn't here")
-        return program.build(self.build_log)
+        return RENDER.build(self.build_log)
 
     def _render(self, wanted: _Wanted, recorder: _Recorder, *, is_heavy: bool) -> Rendering | None:
         """Return what it renders to; None where a light one needs more memory."""
@@ -294,7 +289,7 @@ class Renderer(Struct, eq=False):
             place = self._program()
         except GoBuildError as error:
             said = f"{wanted.what}, which can't be rendered: {error.message}"
-            return wanted.problem(said, program.HOW_TO_GET, {})
+            return wanted.problem(said, HOW_TO_GET, {})
         waited = ending()
         waited.check()
         began_s = time.monotonic()
@@ -306,12 +301,12 @@ class Renderer(Struct, eq=False):
             rendering = wanted.rendering(done, recorder)
         except HelmSpecError as error:
             return wanted.problem(f"spec.source.helm.{error}", "", {})
-        except RenderingEndedError as error:
+        except ProgramEndedError as error:
             waited.check()
-            if isinstance(error, RenderingLargeError) and not is_heavy:
+            if isinstance(error, ProgramLargeError) and not is_heavy:
                 self._note_heavy((TENANT.get(), *wanted.key))
                 return None
-            if isinstance(error, RenderingLateError):
+            if isinstance(error, ProgramLateError):
                 with self._guard:
                     self._late.was_late(TENANT.get(), time.monotonic() - began_s, time.monotonic())
             return wanted.problem(f"it can't be rendered: {error}", _SMALLER, recorder.consulted)
@@ -330,7 +325,7 @@ class Renderer(Struct, eq=False):
         """Return what comes of an order in a process that has nothing else to do, one that is started where there is none; it waits for the next then.
 
         Raises:
-            RenderingEndedError: nothing does, or the process doesn't start, or is of another version.
+            ProgramEndedError: nothing does, or the process doesn't start, or is of another version.
         """
         with self._guard:
             found, self._idle = self._idle, None
@@ -340,8 +335,8 @@ class Renderer(Struct, eq=False):
         process = found or RenderProcess(place, all_bytes=all_bytes(recorder.limits))
         try:
             with ending().around(process.kill):
-                done = process.render(order, recorder.answer, self.seconds)
-        except RenderingLargeError:
+                done = process.carry_out(order, recorder.answer, self.seconds)
+        except ProgramLargeError:
             process.close()
             if found is None:
                 raise

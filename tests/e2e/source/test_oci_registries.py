@@ -21,10 +21,10 @@ from kubectl_reconcile.core.resources.url_policy import UrlPolicy
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.oci.access import OciAccess
 from kubectl_reconcile.source.oci.artifact import artifact, chart
-from kubectl_reconcile.source.oci.kept import KEPT, KeptByDigest
 from kubectl_reconcile.source.oci.registry import Registry, registry_of
 from kubectl_reconcile.source.remote import Credentials
 from kubectl_reconcile.source.running.ending import ENDING, Ending
+from kubectl_reconcile.source.running.kept import KEPT, KeptByDigest
 from kubectl_reconcile.source.running.places import TENANT
 from tests.certificates import self_signed
 from tests.chart_server import dripping, forever, serving

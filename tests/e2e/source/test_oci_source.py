@@ -17,9 +17,9 @@ from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.oci import artifact
 from kubectl_reconcile.source.oci.access import OciAccess
 from kubectl_reconcile.source.oci.chart import RegistryChart
-from kubectl_reconcile.source.oci.kept import KEPT, MOST_BYTES
 from kubectl_reconcile.source.oci.registry import registry_of
 from kubectl_reconcile.source.oci.source import OciSource
+from kubectl_reconcile.source.running.kept import KEPT, MOST_BYTES
 from tests.registry_server import FLUX_CONFIG, FLUX_LAYER, Layer
 from tests.rendering_tools import packed
 

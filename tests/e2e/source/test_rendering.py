@@ -18,11 +18,13 @@ from kubectl_reconcile.core.manifests.tree import EntryKind
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.fenced import process as fenced
+from kubectl_reconcile.source.fenced.process import ProgramEndedError
 from kubectl_reconcile.source.folder.worktree import WorktreeSource
 from kubectl_reconcile.source.git.source import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits
-from kubectl_reconcile.source.render import process, program
-from kubectl_reconcile.source.render.process import RenderingEndedError, RenderProcess
+from kubectl_reconcile.source.render import program
+from kubectl_reconcile.source.render.process import RenderProcess
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from kubectl_reconcile.source.running.memory import LIGHT_RENDERING_BYTES
 from tests.e2e.source.overlays import BASE, CONFIG, SECRET, WEB, write
@@ -578,7 +580,7 @@ def test_a_process_that_was_killed_is_replaced(render, renderer):
 def test_a_process_that_is_killed_while_it_renders_is_a_problem_until_something_changes(render, renderer, monkeypatch):
     render({**BASE, "prod/kustomization.yaml": "resources: [../base]\n"})
     rendering = renderer._idle
-    monkeypatch.setattr(process, "_found", lambda *_: rendering.kill() or {"kind": "absent"})
+    monkeypatch.setattr(fenced, "_found", lambda *_: rendering.kill() or {"kind": "absent"})
     [problem] = render({"prod/kustomization.yaml": "namePrefix: a-\nresources: [../base]\n"}).problems
     assert "it can't be rendered: the program that renders has ended" in problem.message
     monkeypatch.undo()
@@ -630,7 +632,7 @@ def test_a_program_that_is_another_one_is_told_apart(tmp_path, script, said):
     place = tmp_path / "reconcile-render"
     place.write_text(f"#!/bin/sh\nPATH=/bin:/usr/bin\n{script}\n")
     place.chmod(0o755)
-    with pytest.raises(RenderingEndedError, match=said):
+    with pytest.raises(ProgramEndedError, match=said):
         RenderProcess(place)
 
 
@@ -655,7 +657,7 @@ def test_without_the_program_an_overlay_is_a_problem_that_says_how_to_get_it_and
     render, renderer, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-    assert program.find() is None
+    assert program.RENDER.find() is None
     files = {**BASE, "prod/kustomization.yaml": "resources: [../base]\n", "plain/a.yaml": CONFIG % "a"}
     found = render(files)
     [problem] = found.problems

@@ -10,10 +10,11 @@ import pytest
 from kubectl_reconcile.core.fair.shares import Limits
 from kubectl_reconcile.core.rendering.charts import Release
 from kubectl_reconcile.source.errors import SourceError, SourceFault
+from kubectl_reconcile.source.fenced.process import ProgramLargeError
 from kubectl_reconcile.source.git.cloned import clone
 from kubectl_reconcile.source.git.source import GitSource, Ref, Repository
 from kubectl_reconcile.source.limits import MEBIBYTE, GitLimits, raising
-from kubectl_reconcile.source.render.process import RenderingLargeError, RenderProcess
+from kubectl_reconcile.source.render.process import RenderProcess
 from kubectl_reconcile.source.render.renderer import Renderer
 from kubectl_reconcile.source.render.trees import FolderTree
 from kubectl_reconcile.source.running.ending import ENDING, Ending
@@ -174,7 +175,7 @@ def test_what_others_left_in_a_process_makes_nobody_heavy(renders, tmp_path, mon
         asked.append(self.pid)
         if len(asked) == 2:
             self.kill()
-            raise RenderingLargeError("it took more than it may")
+            raise ProgramLargeError("it took more than it may")
         return rendered(self, *order)
 
     monkeypatch.setattr(RenderProcess, "render", render)

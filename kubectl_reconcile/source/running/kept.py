@@ -75,4 +75,4 @@ class KeptByDigest:
 
 
 KEPT: Final = KeptByDigest()
-"""What this process holds."""
+"""What this process holds of registries."""
