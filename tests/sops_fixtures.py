@@ -51,6 +51,35 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
+_DATA = "^(data|stringData)$"
+PLACES: dict[str, tuple[str, str]] = {
+    "plain/secret.yaml": (
+        _DATA,
+        'apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n  namespace: default\nstringData:\n  password: correct-horse-battery\n  pin: "4711"\n',
+    ),
+    "plain/config.yaml": (
+        _DATA,
+        ('# first\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n  namespace: default\ndata:\n  url: postgres://app:horse-staple-wire@db/app\n  "on": "yes"\n'
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: second\n  namespace: default\ndata:\n  key: another-hidden-value\n"),
+    ),
+    "plain/named.yaml": ("^name$", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hidden-by-name\ndata: {}\n"),
+    "overlay/resource.yaml": (
+        _DATA, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: res\ndata:\n  value: resource-hidden-value\n"
+    ),
+    "overlay/patch.yaml": (
+        _DATA, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: base\ndata:\n  patched: patch-hidden-value\n"
+    ),
+    "overlay/token.txt": ("", "file-hidden-value\n"),
+    "overlay/app.env": ("", "USER=app\nTOKEN=env-hidden-value\n"),
+    "overlay/parts/kept.yaml": (
+        _DATA, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: part\ndata:\n  value: component-hidden-value\n"
+    ),
+    "chart/secrets.yaml": ("", "password: chart-hidden-value\nenabled: true\nport: 5432\n"),
+    "chart/files/licence.txt": ("", "licence-hidden-value\n"),
+}  # fmt: skip
+"""Files for each place in which one may be encrypted: the regex of what is, and what each says."""
+
+
 class Keys:
     """Keys of age and OpenPGP, made for this."""
 
@@ -194,6 +223,19 @@ def shared(keys: Keys, sops: str) -> dict[str, str]:
     return {"sealed": b64encode(sealed or b"").decode(), "plain": b64encode(b"a: of three\n").decode()}
 
 
+def placed(keys: Keys, sops: str) -> dict[str, dict[str, str]]:
+    """Return a file for each place."""
+    found = {}
+    for path, (regex, text) in PLACES.items():
+        file = keys.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        options = ("--encrypted-regex", regex) if regex else ()
+        sealed = _run([sops, "--config", "/dev/null", "-e", "--age", keys.age[0][0], *options, str(file)], keys.environ)
+        found[path] = {"sealed": b64encode(sealed or b"").decode(), "plain": text}
+    return found
+
+
 def _run(command: list[str], environ: dict[str, str]) -> bytes | None:
     done = subprocess.run(command, env=environ, capture_output=True, check=False)
     return done.stdout if done.returncode == 0 else None
@@ -205,7 +247,7 @@ def record(sops: str, count: int) -> dict[str, Any]:
         keys = Keys(Path(folder))
         try:
             files = list(made(keys, sops, count))
-            groups = shared(keys, sops)
+            groups, places = shared(keys, sops), placed(keys, sops)
         finally:
             keys.close()
         return {
@@ -213,6 +255,7 @@ def record(sops: str, count: int) -> dict[str, Any]:
             "openpgp": list(keys.openpgp.values()),
             "files": files,
             "groups": groups,
+            "places": places,
         }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
@@ -28,10 +29,12 @@ from kubectl_reconcile.core.objects import Manifest
 from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.engine.sync import targets
+from kubectl_reconcile.engine.sync.decryption import own_decryption
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.engine.telemetry import logs
 from kubectl_reconcile.source.render.renderer import RENDERER
+from kubectl_reconcile.source.sops.decrypter import DECRYPTER
 
 if TYPE_CHECKING:  # most work is about everything
     from kubectl_reconcile.engine.commands.selection import Selection, SelectionError
@@ -56,7 +59,7 @@ def run(connection: Connection, work: Callable[[Session], Coroutine[Any, Any, _T
     """Open a session, and return what *work* makes of it."""
     log_to_stderr(connection)
     made: list[_T] = []
-    RENDERER.build_log = partial(click.echo, err=True)
+    RENDERER.build_log = DECRYPTER.build_log = partial(click.echo, err=True)
     asked = taken(connection)
     with asked.runner if asked else asyncio.Runner() as runner:
         runner.run(_run(connection, work, made.append, asked))
@@ -111,6 +114,7 @@ async def target_of(session: Session, origin: Origin) -> Target:
         NoSuchSync: there is no such Sync, or there are several and none was named.
         ApiError: the server refuses, or doesn't answer.
     """
+    session.decryption = own_decryption(origin.decrypt, os.environ)
     target = await _target_of(session, origin)
     if origin.values or origin.sets:
         target.reader.give(values_given(origin.values, origin.sets))

@@ -24,7 +24,8 @@ class Origin(Struct, frozen=True):
     may be looked at with another *revision* of its repository, or with the working tree in *local*. It is in
     *namespace*; empty is the one that the flags and the kubeconfig say. *manager* is the field manager to apply a file or
     a repository as; empty is the Sync's. *render* says how its files become objects. With *chart*, *repo* is a Helm repository, of which *version* and
-    *digest* are pinned. *values* are files of values for a chart, and *sets* single ones.
+    *digest* are pinned. *values* are files of values for a chart, and *sets* single ones. Files of SOPS are decrypted
+    with the keys in the file *decrypt*, those that sops would take where it is empty, or those that the Sync names where it is None.
     """
 
     name: str = ""
@@ -43,6 +44,7 @@ class Origin(Struct, frozen=True):
     digest: str = ""
     values: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    decrypt: str | None = None
 
     @property
     def is_sync(self) -> bool:
@@ -111,6 +113,13 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
         DIGEST,
         VALUES,
         SET,
+        click.option(
+            "--decrypt",
+            metavar="[=KEYFILE]",
+            is_flag=False,
+            flag_value="",
+            help="Decrypt files of SOPS with the age or OpenPGP keys in KEYFILE instead of those that the Sync names.  [default KEYFILE: where sops finds age keys]",
+        ),
         click.option("--name", "kept_under", metavar="NAME", help="Sync that the objects of -f or --repo belong to."),
         click.option(
             "--revision",
@@ -137,7 +146,8 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
                 raise click.UsageError(f"{words['sync']!r} isn't a name of a Sync; its namespace goes with -n")
             values["objects"] = (words["sync"], *values["objects"])
             words["sync"] = ""
-        origin = _with_values(replace(_checked(words), recursive=recursive), **helm)
+        decrypt = values.pop("decrypt")
+        origin = _with_values(replace(_checked(words), recursive=recursive, decrypt=decrypt), **helm)
         return command(origin=origin, **values)
 
     return given(options, with_origin)

@@ -91,11 +91,15 @@ def _shared(gvk: GroupVersionKind) -> GroupVersionKind:
 
 
 class Parsed(Struct, frozen=True):
-    """What one file holds, and how heavy that is (as of ``MAX_WEIGHT``). With errors among the problems, the file may hold more objects than *manifests* has."""
+    """What one file holds, and how heavy that is (as of ``MAX_WEIGHT``). With errors among the problems, the file may hold more objects than *manifests* has.
+
+    *sealed* is the digest of the file as it is committed, where it was decrypted.
+    """
 
     manifests: tuple[Located, ...]
     problems: tuple[Problem, ...]
     weight: int = 0
+    sealed: str = ""
 
 
 def parse(data: bytes, path: str, *, most_bytes: int = MAX_BYTES) -> Parsed:
@@ -124,15 +128,25 @@ def parse(data: bytes, path: str, *, most_bytes: int = MAX_BYTES) -> Parsed:
     return Parsed(manifests, tuple(problems[: MAX_PROBLEMS + 1]), sum(document.weight for document in found))
 
 
+def stated(data: bytes, path: str) -> tuple[tuple[Any, int], ...]:
+    """Return what the documents of a file state, lists expanded, and the line of each one's document; be that objects or not."""
+    found, _ = yaml_reader.read(data, path)
+    return tuple(
+        (_without_bookkeeping(tree) if isinstance(tree, dict) else tree, document.line)
+        for document in found
+        for tree, _ in _expand(document.tree, _Where((document.number,), document.line))
+    )
+
+
 def field_lines(data: bytes, located: Located, fields: Collection[Steps]) -> Mapping[Steps, int]:
     """Return the line of each of *fields*, names and indexes from its root, of a manifest that *data* holds.
 
-    What the manifest doesn't state has the line of the nearest thing above it.
+    What the manifest doesn't state has the line of the nearest thing above it. Of a document that SOPS has encrypted only the names are those of the manifest.
     """
     found, _ = yaml_reader.read(data, located.path)
     for document in found:
         for tree, where in _expand(document.tree, _Where((document.number,), document.line)):
-            if isinstance(tree, dict) and _without_bookkeeping(tree) == located.manifest:
+            if isinstance(tree, dict) and ("sops" in tree or _without_bookkeeping(tree) == located.manifest):
                 places = {steps: where.at(*steps) for steps in fields}
                 line_of = _LineIndex(data, [where, *places.values()])
                 if line_of(where) == located.line:
@@ -326,8 +340,12 @@ def _faults(tree: Any, where: _Where) -> Iterator[_Fault]:
         yield _Fault(where, f"{_kind_of(tree)}, not an object", "each document is one object; separate them with ---")
         return
     if isinstance(tree.get("sops"), dict) and "mac" in tree["sops"]:  # what else is wrong may be the encryption's doing
-        said = "encrypted with SOPS, which isn't supported yet: nothing of this document is applied or pruned"
-        yield _Fault(where.at("sops"), said, f"keep it encrypted; {_LEAVE_OUT} to apply it by other means")
+        said = "encrypted with SOPS: nothing of this document is applied or pruned"
+        yield _Fault(
+            where.at("sops"),
+            said,
+            f"decrypt its file by spec.source.decryption; {_LEAVE_OUT} to apply it by other means",
+        )
         return
     if not tree.get("apiVersion") and not tree.get("kind") and "metadata" not in tree:
         yield _Fault(where, "no apiVersion and no kind", _NO_MANIFEST_HINT)

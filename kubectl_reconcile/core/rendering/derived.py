@@ -104,7 +104,10 @@ def with_marks(
     manifests = []
     for each in first.manifests:
         there = others[each.gvk, each.ref]
-        marks = (_with_texts(mark, texts) for mark in _marks(each.manifest, there.pop(0) if there else None, (), names))
+        marks = (
+            _with_texts(mark, texts)
+            for mark in marks_between(each.manifest, there.pop(0) if there else None, (), names)
+        )
         manifests.append(replace(each, uses=(*each.uses, *found)) if (found := tuple(marks)) else each)
     same, unsaid = frozenset(second.problems), tuple(map(one_of, derived))
     problems = tuple(
@@ -150,34 +153,34 @@ def concealed(first: Parsed, second: Parsed) -> Parsed:
     shown: list[Located] = []
     unseen: dict[str, Problem] = {}
     for each in first.manifests:
-        if _has_same_names(each.manifest, others.get((each.gvk, each.ref))):
+        if has_same_names(each.manifest, others.get((each.gvk, each.ref))):
             shown.append(each)
         else:
             unseen[each.path] = Problem(each.path, 0, _UNSHOWN, _SAY_LESS)
     return replace(first, manifests=tuple(shown), problems=(*first.problems, *unseen.values())) if unseen else first
 
 
-def _has_same_names(tree: Any, other: Any) -> bool:
+def has_same_names(tree: Any, other: Any) -> bool:
     """Tell whether both have entries of the same names, wherever both have some."""
     if isinstance(tree, Mapping) and isinstance(other, Mapping):
-        return tree.keys() <= other.keys() and all(_has_same_names(below, other[name]) for name, below in tree.items())
+        return tree.keys() <= other.keys() and all(has_same_names(below, other[name]) for name, below in tree.items())
     if isinstance(tree, list) and isinstance(other, list):
-        return all(_has_same_names(*pair) for pair in zip(tree, other, strict=False))
+        return all(has_same_names(*pair) for pair in zip(tree, other, strict=False))
     return not isinstance(tree, Mapping)
 
 
-def _marks(tree: Any, other: Any, steps: Steps, names: tuple[str, ...]) -> Iterator[VariableUse]:
+def marks_between(tree: Any, other: Any, steps: Steps, names: tuple[str, ...]) -> Iterator[VariableUse]:
     """Yield a mark for each scalar that isn't the same in *other*; what an object is, and what it is called, everybody knows."""
     if steps[:1] and (steps[0] in _KIND_OF or (len(steps) == 2 and steps[0] == "metadata" and steps[1] in _NAME_OF)):
         return
     if isinstance(tree, Mapping):
         known = other if isinstance(other, Mapping) else {}
         for name, below in tree.items():
-            yield from _marks(below, known.get(name), (*steps, name), names)
+            yield from marks_between(below, known.get(name), (*steps, name), names)
     elif isinstance(tree, list):
         items: Iterable[Any] = other if isinstance(other, list) and len(other) == len(tree) else [None] * len(tree)
         for index, (below, its) in enumerate(zip(tree, items, strict=True)):
-            yield from _marks(below, its, (*steps, index), names)
+            yield from marks_between(below, its, (*steps, index), names)
     elif tree is not None and (type(tree) is not type(other) or tree != other):
         text = str(tree).lower() if isinstance(tree, bool) else str(tree)
         yield VariableUse(steps, names, secret=True, texts=(text,))

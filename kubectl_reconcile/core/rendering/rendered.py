@@ -60,13 +60,14 @@ class Draw(Struct):
 
 
 class Rendering(Struct, frozen=True):
-    """What an overlay or a chart renders to, or the problem that it doesn't, and what that depends on. *lookups* are those of a chart."""
+    """What an overlay or a chart renders to, or the problem that it doesn't, and what that depends on. *lookups* are those of a chart, *decrypted* the files that were."""
 
     objects: tuple[RenderedObject, ...]
     problems: tuple[Problem, ...]
     consulted: Consulted
     draw: Draw = field(default_factory=Draw)
     lookups: tuple[str, ...] = ()
+    decrypted: tuple[str, ...] = ()
 
 
 class PlainObjects(Struct, frozen=True):

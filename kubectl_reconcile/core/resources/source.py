@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kubectl_reconcile.core.objects import Manifest, Problem, Severity, map_at
 from kubectl_reconcile.core.resources.chart import ChartSpec
+from kubectl_reconcile.core.resources.decryption import NO_DECRYPTION_SPEC, DecryptionSpec, DecryptionSpecError
 from kubectl_reconcile.core.resources.fields import SyncSpecError, check_fields, duration_s, one_of
 from kubectl_reconcile.core.resources.helm import NO_HELM, HelmSpec, HelmSpecError
 from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE, KustomizeSpec, KustomizeSpecError
@@ -90,6 +91,7 @@ class SourceSpec(Struct, frozen=True):
     kustomize: KustomizeSpec = NO_KUSTOMIZE
     substitute: SubstituteSpec = NO_SUBSTITUTION
     oci: OciSpec | None = None
+    decryption: DecryptionSpec = NO_DECRYPTION_SPEC
 
     @classmethod
     def of(cls, fields: Manifest) -> Self:
@@ -116,6 +118,7 @@ class SourceSpec(Struct, frozen=True):
             kustomize=_kustomize(fields.get("kustomize") or {}),
             substitute=_substitute(fields),
             oci=None if oci is None else OciSpec.of(oci),
+            decryption=_decryption(fields),
         )
         if git is None and oci is None:
             _check_alone(found)
@@ -149,10 +152,10 @@ class SourceSpec(Struct, frozen=True):
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The names of all Secrets that say how repositories are reached, or by whom."""
+        """The names of all Secrets that say how repositories are reached, or by whom, and with which keys files of theirs are decrypted."""
         git = (self.git.secret, self.git.webhook_secret) if self.git else ()
         others = (each.secret for each in (self.oci, self.chart) if each is not None)
-        return frozenset(name for name in (*git, *others) if name)
+        return frozenset(name for name in (*git, *others, self.decryption.secret) if name)
 
     @property
     def holders(self) -> tuple[tuple[Holder, str], ...]:
@@ -169,7 +172,7 @@ class SourceSpec(Struct, frozen=True):
 BESIDE_CHART: Final = ("interval", "verify")
 """What stands beside a chart and doesn't decide which one it is, so no revision has it: whoever goes back to another chart leaves it."""
 _NOBODY: Final = OciSpec("")
-_FIELDS: Final = ("git", "oci", "chart", "path", "render", "helm", "kustomize", "substitute")
+_FIELDS: Final = ("git", "oci", "chart", "path", "render", "helm", "kustomize", "substitute", "decryption")
 
 
 def former_fields(source: Manifest) -> tuple[Problem, ...]:
@@ -302,6 +305,14 @@ def _kustomize(fields: Manifest) -> KustomizeSpec:
         return KustomizeSpec.of(fields) if fields else NO_KUSTOMIZE
     except KustomizeSpecError as error:
         raise SyncSpecError(f"spec.source.kustomize.{error.field}", error.message) from None
+
+
+def _decryption(fields: Manifest) -> DecryptionSpec:
+    asked = fields.get("decryption")
+    try:
+        return DecryptionSpec.of(asked) if asked else NO_DECRYPTION_SPEC
+    except DecryptionSpecError as error:
+        raise SyncSpecError(f"spec.source.decryption.{error.field}", error.message) from None
 
 
 def _substitute(fields: Manifest) -> SubstituteSpec:

@@ -32,6 +32,7 @@ from kubectl_reconcile.engine.sync import reconcile as engine
 from kubectl_reconcile.engine.sync.desired import Desired
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.target import Target
+from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git.commit import FilesCommit
 
@@ -103,6 +104,9 @@ def _into_files(target: Target, desired: Desired, taking: Sequence[Change]) -> A
     files, taken, left = {}, [], []
     for file, changes in sorted(by_file.items()):
         data = target.source.read(desired.revision.files[file])
+        if contents.is_sealed(data, file):
+            left.append(f"{file}: it is encrypted with SOPS, whose MAC is for all that it says; edit it by sops")
+            continue
         edits = [_edit(change, field) for change in changes for field in _drifts(change)]
         try:
             files[file] = edited(data, file, edits, target.sync.default_namespace)

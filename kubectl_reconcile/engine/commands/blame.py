@@ -24,9 +24,9 @@ from kubectl_reconcile.core.ssa.merge import FieldChange, Reason
 from kubectl_reconcile.core.ssa.schema import Schema
 from kubectl_reconcile.core.ssa.typed import ABSENT
 from kubectl_reconcile.core.ssa.values import same
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source import contents
-from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.running.threads import in_thread
 
 _MOST_VERSIONS = 200
@@ -67,10 +67,10 @@ def _explained(
     by_file: dict[str, list[Change]] = defaultdict(list)
     for change in asked:
         by_file[change.provenance.file].append(change)
-    found, limits, namespace = {}, target.reader.limits, target.sync.default_namespace
+    found, namespace = {}, target.sync.default_namespace
     for file, changes in by_file.items():
         refs = [change.ref for change in changes]
-        lives = lives_of(history, file, revision, refs, namespace, limits=limits, since=applied)
+        lives = lives_of(history, file, revision, refs, namespace, reader=target.reader, since=applied)
         found.update({change.ref: _with_commits(change, lives[change.ref]) for change in changes})
     return found
 
@@ -96,7 +96,7 @@ def lives_of(
     refs: Iterable[ObjectRef],
     namespace: str,
     *,
-    limits: GitLimits,
+    reader: ManifestReader,
     since: str = "",
 ) -> dict[ObjectRef, list[Version]]:
     """Return what each commit up to *sha* made of the objects *refs* in *file*, newest first.
@@ -108,7 +108,8 @@ def lives_of(
     wanted = [*commits, *before]
     lives: dict[ObjectRef, list[Version]] = {ref: [] for ref in refs}
     for commit, content in zip(wanted, history.versions(file, [each.sha for each in wanted]), strict=True):
-        held = _held(contents.manifests(content, file, limits).manifests if content else (), namespace)
+        parsed = contents.manifests(content, file, reader.limits, reader.decryption).manifests if content else ()
+        held = _held(parsed, namespace)
         for ref, life in lives.items():
             manifest, line = held.get(ref, (None, 0))
             life.append(Version(commit, manifest, line))

@@ -394,8 +394,8 @@ def _origins(
         history := target.source.history
     ) is not None and located.line > 0:  # what is rendered stands in no file as it is
         ref = ObjectRef.of(facts.live)
-        namespace, limits = target.sync.default_namespace, target.reader.limits
-        life = blame.lives_of(history, located.path, made.revision, [ref], namespace, limits=limits)[ref]
+        namespace, reader = target.sync.default_namespace, target.reader
+        life = blame.lives_of(history, located.path, made.revision, [ref], namespace, reader=reader)[ref]
     origins = {
         path: FieldOrigin(lines.get(steps, located.line), blame.who_changed(life, written[path], facts.schema))
         for path, steps in stated.items()

@@ -139,6 +139,8 @@ class SyncWork(Struct, frozen=True):
         sync = followed.state.sync
         if sync is None or now_s < followed.state.source.due_s:
             return False
+        if sync.source is not None and sync.source.decryption.secret:
+            return False  # its keys may be others
         holders = sync.source.holders if sync.source else ()
         return news.is_ref_current(followed, sync, now_s) and (
             not holders or self.context.view.variables.is_current(sync)
@@ -240,6 +242,7 @@ class SyncWork(Struct, frozen=True):
         """Return what reads an earlier revision of what *target* follows, with the same credentials."""
         beside = self.context.session.reader()
         beside.chart, beside.fetching = target.reader.chart, target.reader.fetching
+        beside.decrypt_with(target.reader.decryption)
         return beside
 
     def _read_both(

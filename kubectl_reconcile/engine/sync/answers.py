@@ -152,6 +152,7 @@ class SyncAnswers(Struct):
             return {}
         beside = self.session.reader()
         beside.chart, beside.fetching = self.target.reader.chart, self.target.reader.fetching
+        beside.decrypt_with(self.target.reader.decryption)
         beside.answers = await lookups.answers_of(self.session, before.looked_up)
 
         def told() -> Desired:

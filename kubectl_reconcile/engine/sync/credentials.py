@@ -67,7 +67,7 @@ async def repository_of(session: Session, sync: Sync, git: GitSpec) -> Repositor
         return Repository.of(git.url)
     secret = await secret_of(session, sync.namespace, git.secret)
     repository = Repository.of(git.url, credentials_in(secret))
-    _require_meant(secret, repository.url)
+    require_meant(secret, repository.url)
     return repository
 
 
@@ -96,7 +96,7 @@ async def chart_of(session: Session, sync: Sync, keeps: KeptUp | None = None) ->
     credentials = Credentials()
     if pin.secret:
         secret = await secret_of(session, sync.namespace, pin.secret)
-        _require_meant(secret, pin.repository)
+        require_meant(secret, pin.repository)
         credentials = credentials_in(secret)
     return fetched(pin, session.cache_dir, session.sources, credentials)
 
@@ -161,7 +161,7 @@ def _credentials_for(repository: OciRepository, secret: Manifest) -> Credentials
     """Return what a Secret has for a repository of a registry. Where it is a file of logins, that says what they are for."""
     data = secret.get("data") or {}
     if docker_config.KEY not in data:
-        _require_meant(secret, str(repository))
+        require_meant(secret, str(repository))
         return credentials_in(secret)
     if (found := _login(repository, secret)) is None:
         hint = f"kubectl create secret docker-registry {secret['metadata']['name']} --docker-server={repository.host} makes one"
@@ -258,7 +258,7 @@ def _name(secret: Manifest) -> str:
     return f"{secret['metadata']['namespace']}/{secret['metadata']['name']}"
 
 
-def _require_meant(secret: Manifest, url: str) -> None:
+def require_meant(secret: Manifest, url: str) -> None:
     """Return if *secret* names *url*, or a prefix of it.
 
     Raises:

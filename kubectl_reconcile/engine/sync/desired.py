@@ -35,8 +35,10 @@ from kubectl_reconcile.core.rendering.rendered import (
     objects_of,
     revision_of,
 )
+from kubectl_reconcile.core.rendering.sealed import unsealed, with_seals_of
 from kubectl_reconcile.core.rendering.substitution import LineOf, Values, substituted
 from kubectl_reconcile.core.rendering.uses import without_secrets
+from kubectl_reconcile.core.resources.decryption import NO_DECRYPTION, Alter, Decryption
 from kubectl_reconcile.core.resources.helm import LookupPolicy, Unstable
 from kubectl_reconcile.core.resources.history import digest_of, digest_of_sorted, print_of
 from kubectl_reconcile.core.resources.kustomize import NO_KUSTOMIZE
@@ -51,6 +53,11 @@ from kubectl_reconcile.source.render.pinned import survey_of
 from kubectl_reconcile.source.render.plain import manifests_below, plain_at, stated
 from kubectl_reconcile.source.render.renderer import RENDERER, Renderer
 
+_INFLATED: Final = Decryption(
+    fault="what is in it for a chart that a kustomization inflates isn't decrypted",
+    hint="make the chart a Sync of its own, whose values files are decrypted",
+    asked=True,
+)
 _NOBODY: Final = Sync("", "")
 """Whoever reads files without a Sync."""
 
@@ -92,13 +99,24 @@ class _ReadFile(Struct, frozen=True):
     prints: tuple[bytes, ...]
     named: bool
     weight: int
+    sealed: bool = False
 
     @classmethod
     def of(cls, parsed: Parsed) -> _ReadFile:
-        """Work it out."""
-        prints = tuple(print_of(located.manifest) for located in parsed.manifests)
+        """Work it out. Of a *sealed* file the prints are those of what is encrypted: nobody can guess by them what is decrypted."""
         named = any(map(is_named_by_variables, parsed.manifests))
-        return cls(parsed.manifests, parsed.problems, prints, named, parsed.weight)
+        if parsed.sealed:
+            prints = tuple(
+                print_of({"sealed": parsed.sealed, "of": without_secrets(each)}) for each in parsed.manifests
+            )
+        else:
+            prints = tuple(print_of(located.manifest) for located in parsed.manifests)
+        return cls(parsed.manifests, parsed.problems, prints, named, parsed.weight, sealed=bool(parsed.sealed))
+
+    @property
+    def is_unread(self) -> bool:
+        """Tell whether it could not be decrypted."""
+        return self.sealed and bool(errors_among(self.problems))
 
 
 class _ReadFiles(Struct, frozen=True):
@@ -209,6 +227,7 @@ class ManifestReader(Struct):
     chart: Chart | None = None
     fetching: Fetching | None = None
     answers: Answers = NO_ANSWERS
+    decryption: Decryption = NO_DECRYPTION
     conceals: bool = False
     is_given_values: bool = False
     fetches: bool = False
@@ -219,6 +238,18 @@ class ManifestReader(Struct):
     _plain: PlainObjects | None = None
     _filled: tuple[Desired, Values, Desired] | None = None
     _fetched: _Fetched | None = None
+    _sealed: tuple[str, ...] = ()
+    _read_with: Decryption = NO_DECRYPTION
+
+    def decrypt_with(self, decryption: Decryption) -> None:
+        """Decrypt files with these keys from now on. Where there are none any more, what was read with those of before stays, and what changes isn't read."""
+        self.decryption = decryption
+        if decryption.fault and self._read_with.asked and not self._read_with.fault:
+            return
+        is_unread = decryption.asked and any(map(attrgetter("is_unread"), self._read.files.values()))
+        if is_unread or decryption.key != self._read_with.key:
+            self._read, self._newest, self._rendered, self._filled = _ReadFiles(), None, None, None
+        self._read_with = decryption
 
     def give(self, values: Mapping[str, Any], chart: Chart | None = None) -> None:
         """Render charts with *values* over those that a Sync says, and, where it is given, another *chart*."""
@@ -278,7 +309,7 @@ class ManifestReader(Struct):
         """
         with source.tree(sha) as tree:
             release = self._release if like.is_chart else None
-            plain = plain_at(tree, self._read.files, self.limits) if like.is_plain else None
+            plain = plain_at(tree, self._read.files, self.limits, self.decryption) if like.is_plain else None
             rendering = self._render(like.overlay or "", tree, release, over=self._over, plain=plain)
             return self._objects_of(like.overlay or "", tree, rendering, release).manifests
 
@@ -331,7 +362,9 @@ class ManifestReader(Struct):
         if over is None or (release is None and plain is None):
             if self.fetches:
                 survey = survey_of(tree, overlay, self.limits, self.fetching, is_chart=False)
-                survey.inflated(lambda at, of: self.renderer.render(at, survey.tree, self.limits, of))
+                survey.inflated(
+                    lambda at, of: self.renderer.render(at, survey.tree, self.limits, of, decryption=_INFLATED)
+                )
                 tree = survey.tree
             return self.renderer.trace(overlay, tree, self.limits, over=over)
         if plain is None:
@@ -395,7 +428,21 @@ class ManifestReader(Struct):
             raise SourceError(SourceFault.REFUSED, f"{release.chart} can't be fetched here")
         at = release.folder(overlay)
         beside = TreeWithChart(tree, self.chart.files(), at)
-        return self.renderer.render(at, beside, self.limits, release, over=over, again=again)
+        return self._rendering(at, beside, release, over=over, again=again)
+
+    def _rendering(
+        self,
+        overlay: str,
+        tree: Tree,
+        release: Release | None,
+        *,
+        over: Over | None,
+        plain: PlainObjects | None = None,
+        again: bool = False,
+    ) -> Rendering:
+        return self.renderer.render(
+            overlay, tree, self.limits, release, over=over, plain=plain, again=again, decryption=self.decryption
+        )
 
     def _render_own(
         self,
@@ -413,24 +460,22 @@ class ManifestReader(Struct):
         """
         plainly = None
         if not self.fetches:
-            plainly = self.renderer.render(overlay, tree, self.limits, release, over=over, plain=plain, again=again)
+            plainly = self._rendering(overlay, tree, release, over=over, plain=plain, again=again)
             if plain is not None or not errors_among(plainly.problems):
                 return plainly
         survey = survey_of(tree, overlay, self.limits, self.fetching, is_chart=release is not None)
         self.fetches = not survey.is_empty
         if survey.is_empty:
-            return plainly or self.renderer.render(
-                overlay, tree, self.limits, release, over=over, plain=plain, again=again
-            )
+            return plainly or self._rendering(overlay, tree, release, over=over, plain=plain, again=again)
         found = survey.pins()
         if errors_among(found):
             return Rendering((), found, survey.consulted)
         beside = survey.tree
-        charts = survey.inflated(lambda at, of: self.renderer.render(at, beside, self.limits, of))
+        charts = survey.inflated(lambda at, of: self.renderer.render(at, beside, self.limits, of, decryption=_INFLATED))
         looked_at = {**survey.consulted, **beside.own(charts.consulted)}
         if errors_among(found := (*found, *charts.problems)):
             return Rendering((), found, looked_at)
-        inner = self.renderer.render(overlay, beside, self.limits, release, over=over, plain=plain, again=again)
+        inner = self._rendering(overlay, beside, release, over=over, plain=plain, again=again)
         consulted = {**looked_at, **beside.own(inner.consulted)} if inner.consulted else {}
         known = self._fetched
         if known is None or known.inner is not inner or known.outer.consulted != consulted:
@@ -441,7 +486,11 @@ class ManifestReader(Struct):
     def _objects_of(self, overlay: str, tree: Tree, rendering: Rendering, release: Release | None) -> Parsed:
         """Return the objects of a rendering; where it is a chart's, with marks at what contains, or comes from, values of Secrets that it looked up or that hold values for it."""
         unstable = release.spec.unstable if release else Unstable.KEEP
-        found = objects_of(rendering, unstable)
+        found = unsealed(objects_of(rendering, unstable))
+        if rendering.decrypted:
+            altered = self._altered(Alter.ALL if release is None else Alter.TELLING)
+            other = altered._render(overlay, tree, release, over=self._over)  # noqa: SLF001 - another of this class
+            found = with_seals_of(found, objects_of(other, unstable), rendering.decrypted)
         if release is None or not (secrets := release.secrets()):
             return found
         beside = self._render(overlay, tree, release.altered(), over=self._over)
@@ -450,6 +499,10 @@ class ManifestReader(Struct):
         by_text = replace(found, manifests=marked(found.manifests, release.answers))
         told = with_marks(by_text, second, secrets, derived, release.held.texts())
         return concealed(told, second) if self.conceals else told
+
+    def _altered(self, alter: Alter) -> ManifestReader:
+        """Return what reads the same with other values in place of those that are encrypted."""
+        return replace(self, decryption=replace(self.decryption, alter=alter))
 
     def consulted(self) -> Consulted:
         """Return what was consulted to render what was read last; nothing where that wasn't rendered."""
@@ -477,7 +530,7 @@ class ManifestReader(Struct):
             rendering = self._render(overlay, tree, release, over=over)
             if self._rendered is None or self._rendered[0] is not rendering:
                 self._rendered = rendering, self._objects_of(overlay, tree, rendering, release)
-        self._release = release
+        self._release, self._sealed = release, rendering.decrypted
         return self._shown(replace(revision, is_over=over is not None), release)
 
     def _read_plain(self, source: ReadableSource, revision: Revision, over: Over) -> Desired:
@@ -493,12 +546,30 @@ class ManifestReader(Struct):
             self._plain = PlainObjects(stated(files.items()), manifests_below(tree, over.folder))
             self._over, self._release = over, None
             rendering = self._render(over.folder, tree, None, over=over, plain=self._plain)
-        if self._rendered is None or self._rendered[0] is not rendering:
-            self._rendered = rendering, objects_of(rendering)
+            if self._rendered is None or self._rendered[0] is not rendering:
+                self._rendered = rendering, self._objects_over(source, over, tree, rendering)
+        self._sealed = (*self._sealed_files(), *rendering.decrypted)
         shown = replace(
             revision, overlay=over.folder, is_over=True, is_plain=True, problems=(*revision.problems, *told)
         )
         return self._shown(shown, None)
+
+    def _sealed_files(self) -> tuple[str, ...]:
+        return tuple(path for path, file in self._read.files.items() if file.sealed)
+
+    def _objects_over(self, source: ReadableSource, over: Over, tree: Tree, rendering: Rendering) -> Parsed:
+        """Return the objects of what a Sync makes of manifests, with marks at what came out of sealed files."""
+        found, sealed = unsealed(objects_of(rendering)), self._sealed_files()
+        if not sealed and not rendering.decrypted:
+            return found
+        altered, others = self._altered(Alter.ALL), {}
+        for blob, data in source.read_many({self._read.blobs[path]: [path] for path in sealed}):
+            for path in (each for each in sealed if self._read.blobs[each] == blob):
+                others[path] = _ReadFile.of(contents.manifests(data, path, self.limits, altered.decryption))
+        texts = stated({**self._read.files, **others}.items())
+        plain = PlainObjects(texts, self._plain.consulted if self._plain else {})
+        other = altered._render(over.folder, tree, None, over=over, plain=plain)  # noqa: SLF001 - another of this class
+        return with_seals_of(found, objects_of(other), (*sealed, *rendering.decrypted))
 
     def _shown(self, revision: Revision, release: Release | None) -> Desired:
         """Return what was rendered last, of a *revision* that has problems of its own; the same as before if it is the same."""
@@ -509,9 +580,10 @@ class ManifestReader(Struct):
         found = Parsed(found.manifests, (*revision.problems, *found.problems)) if revision.problems else found
         self._check("objects", len(found.manifests), f"{overlay or revision.path}: with this file there are")
         shown = revision_of(revision, rendering, found)
-        made_of = self._made_of(rendering, release) if release is not None and release.held.stamp else ()
-        if release is not None and made_of:
-            shown = with_safe_ids(shown, found.manifests, " ".join((release.stamp, *made_of)))
+        holds = bool(self._sealed) or (release is not None and bool(release.held.stamp))
+        made_of = self._made_of(rendering, release) if holds else ()
+        if made_of:
+            shown = with_safe_ids(shown, found.manifests, " ".join((release.stamp if release else "", *made_of)))
         shown = replace(shown, unrendered=(*revision.unrendered, *shown.unrendered))
         if newest is None or newest.revision != shown or newest.release != release:
             digest = _digest_of(found.manifests, made_of)
@@ -521,9 +593,10 @@ class ManifestReader(Struct):
             )  # fmt: skip
         return newest
 
-    def _made_of(self, rendering: Rendering, release: Release) -> tuple[str, ...]:
+    def _made_of(self, rendering: Rendering, release: Release | None) -> tuple[str, ...]:
         """Return what tells all that was rendered from something else but for values of Secrets: of a field that has one in it, nothing else is known."""
-        return release.told, self._over.key if self._over else "", digest_of_consulted(rendering.consulted)
+        told = release.told if release else ""
+        return told, self._over.key if self._over else "", digest_of_consulted(rendering.consulted)
 
     def _parse(self, source: ReadableSource, revision: Revision) -> None:
         """Read the files of a revision, of those that were read before only what has changed.
@@ -544,7 +617,7 @@ class ManifestReader(Struct):
         self._check("values", weight, "its files hold")
         for blob, content in source.read_many(paths):
             for path in paths[blob]:
-                fresh[blob, path] = each = contents.manifests(content, path, self.limits)
+                fresh[blob, path] = each = contents.manifests(content, path, self.limits, self.decryption)
                 count, weight = count + len(each.manifests), weight + each.weight
                 self._check("objects", count, f"{path}: with this file there are")
                 self._check("values", weight, f"the files up to {path} hold")

@@ -29,6 +29,7 @@ from kubectl_reconcile.engine.sync.credentials import (
     scope_of,
     secret_of,
 )
+from kubectl_reconcile.engine.sync.decryption import decryption_of
 from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.source.base import Chart
@@ -112,7 +113,7 @@ class SyncFetching(Guarded, frozen=True):
 
 
 async def equip(session: Session, sync: Sync, reader: ManifestReader, keeps: KeptUp | None = None) -> None:
-    """Have *reader* read as *sync* says, with the credentials of now: the chart that it names, and what its files refer to.
+    """Have *reader* read as *sync* says, with the credentials of now: the chart that it names, the keys for its files, and what these refer to.
 
     A chart that has to be signed is for who looks, or for who *keeps* it up. Where files refer to nothing, the Secrets aren't read again.
 
@@ -121,6 +122,8 @@ async def equip(session: Session, sync: Sync, reader: ManifestReader, keeps: Kep
         ApiError: the server refuses, or doesn't answer.
     """
     reader.chart = await chart_of(session, sync, keeps)
+    if session.decryption is not None or sync.source is not None:
+        reader.decrypt_with(session.decryption or await decryption_of(session, sync))
     source = sync.source
     if source is None or (reader.fetching is not None and not reader.fetches):
         return

@@ -21,6 +21,7 @@ from kubectl_reconcile.core.planning.plan import Plan
 from kubectl_reconcile.core.planning.snapshot import Objects
 from kubectl_reconcile.core.rendering.substitution import NO_VALUES
 from kubectl_reconcile.core.resources.chart import ChartSpec
+from kubectl_reconcile.core.resources.decryption import NO_DECRYPTION, Decryption
 from kubectl_reconcile.core.resources.helm import LookupPolicy
 from kubectl_reconcile.core.resources.source import Render
 from kubectl_reconcile.core.resources.sync import Sync
@@ -64,15 +65,28 @@ _OF_THE_CLUSTER: Final = frozenset(
 """Kinds of Kubernetes' own whose objects are in no namespace."""
 
 
-async def plan(path: Path, name: str, namespace: str, *, recursive: bool = True, render: Render = Render.AUTO) -> Plan:
-    """Return what a sync of the files at *path* would do to an empty cluster, under the Sync *name* if one is given.
+async def plan(
+    path: Path,
+    name: str,
+    namespace: str,
+    *,
+    recursive: bool = True,
+    render: Render = Render.AUTO,
+    decryption: Decryption | None = None,
+) -> Plan:
+    """Return what a sync of the files at *path* would do to an empty cluster, under the Sync *name* if one is given. Files are decrypted as *decryption* says, if it says anything.
 
     Raises:
         SourceError: nothing is there, or it can't be read.
     """
     sync = Sync.of({"metadata": {"name": name, "namespace": namespace}, "spec": {}})
     files = WorktreeSource(path, recursive=recursive, render=render, reaches=True)
-    target = Target(sync, files, grouped=bool(name), reader=ManifestReader(fetching=_fetching()))
+    target = Target(
+        sync,
+        files,
+        grouped=bool(name),
+        reader=ManifestReader(fetching=_fetching(), decryption=decryption or NO_DECRYPTION),
+    )
     return created(await in_thread(target.read), target)
 
 
@@ -81,15 +95,21 @@ def takes_cluster(sync: Sync) -> bool:
     source = sync.source
     if source is None:
         return False
-    return bool(source.holders or (source.chart and source.chart.secret)) or (
+    return bool(source.holders or source.decryption.secret or (source.chart and source.chart.secret)) or (
         source.helm.lookup is LookupPolicy.CLUSTER
     )
 
 
-async def plan_by(sync: Sync, files: Source, given: Mapping[str, Any], pin: ChartSpec | None = None) -> Plan:
+async def plan_by(
+    sync: Sync,
+    files: Source,
+    given: Mapping[str, Any],
+    pin: ChartSpec | None = None,
+    decryption: Decryption | None = None,
+) -> Plan:
     """Return what a sync of *files* would do to an empty cluster, by what *sync* says of them, which takes no cluster.
 
-    Charts are rendered with the values that are *given* over those of *sync*; *pin* is one of a Helm repository.
+    Charts are rendered with the values that are *given* over those of *sync*; *pin* is one of a Helm repository. Files are decrypted as *decryption* says, if it says anything.
 
     Raises:
         SourceError: nothing is there, or it can't be read.
@@ -97,6 +117,7 @@ async def plan_by(sync: Sync, files: Source, given: Mapping[str, Any], pin: Char
     spec = sync.source
     reader = ManifestReader(release_of=release_of, fetching=_fetching())
     pin = pin or (spec.chart if spec else None)
+    reader.decrypt_with(decryption or NO_DECRYPTION)
     reader.give(given, fetched(pin, cache_dir(), SourcePolicy.of_person(), Credentials()) if pin else None)
     values = declared(spec.substitute, {}, sync.namespace) if spec else NO_VALUES
     target = Target(sync, files, grouped=bool(sync.name), reader=reader, values=values)

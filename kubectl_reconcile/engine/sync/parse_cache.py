@@ -3,7 +3,7 @@
 Equal blob ids mean equal bytes, so what was parsed once is good forever, for this very parser. It is a cache and
 nothing else: it may be deleted, damaged, locked or full at any time, and then files are parsed as if it weren't there.
 
-Rules: nothing that holds a Secret is kept, and nobody else may read the file. Each entry carries a digest of itself and isn't used without; a file that is no database any more is removed. Beyond
+Rules: nothing that holds a Secret is kept, nor anything of a file that SOPS has encrypted, and nobody else may read the file. Each entry carries a digest of itself and isn't used without; a file that is no database any more is removed. Beyond
 a bound the entries go that were used longest ago. Other programs may use the same file meanwhile.
 """
 
@@ -148,8 +148,8 @@ def _key(file: File) -> bytes:
 
 
 def _packed(key: bytes, parsed: Parsed) -> bytes:
-    """Return an entry's bytes; none where JSON can't say it all, or where a Secret's values might be in it."""
-    if any(each.gvk.kind == "Secret" for each in parsed.manifests):
+    """Return an entry's bytes; none where JSON can't say it all, or where a Secret's values, or decrypted ones, might be in it."""
+    if parsed.sealed or any(each.gvk.kind == "Secret" for each in parsed.manifests):
         return b""
     tree = [
         [[each.line, each.manifest] for each in parsed.manifests],

@@ -26,6 +26,7 @@ from kubectl_reconcile.core.objects import GroupKind, GroupVersionKind, account_
 from kubectl_reconcile.core.planning.kinds import Kind
 from kubectl_reconcile.core.planning.rights.writes import grant_command
 from kubectl_reconcile.core.rendering.charts import Release
+from kubectl_reconcile.core.resources.decryption import NO_DECRYPTION, Decryption
 from kubectl_reconcile.core.resources.helm import NO_HELM
 from kubectl_reconcile.core.resources.sync import Sync
 from kubectl_reconcile.core.ssa.schema import Schema
@@ -84,6 +85,7 @@ class Session(Struct):
 
     *sources* is how strict it is with what Syncs follow; *module_accounts* the namespace with the accounts of modules,
     empty where these act as whoever the session is. *verdicts* are those on signatures that were checked; *long_collections* are those that are too long to list.
+    *decryption* are a person's own keys, which stand for those that Syncs name.
     """
 
     client: Client
@@ -96,6 +98,7 @@ class Session(Struct):
     module_accounts: str = ""
     verdicts: Verdicts = field(default_factory=Verdicts)
     long_collections: LongCollections = field(default_factory=LongCollections)
+    decryption: Decryption | None = None
     _kinds: _KnownKinds = field(default_factory=_KnownKinds)
 
     @property
@@ -110,8 +113,9 @@ class Session(Struct):
     def reader(self) -> ManifestReader:
         """Return what reads a source, and remembers on disk what it parsed."""
         return ManifestReader(
-            ParsedFiles(self.cache_dir / "parsed.sqlite"), self.sources.limits, release_of=self.release_of
-        )
+            ParsedFiles(self.cache_dir / "parsed.sqlite"), self.sources.limits, release_of=self.release_of,
+            decryption=self.decryption or NO_DECRYPTION,
+        )  # fmt: skip
 
     def release_of(self, sync: Sync) -> Release:
         """Return what a chart of a Sync is rendered with on this cluster, as it is now."""

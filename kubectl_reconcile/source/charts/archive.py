@@ -224,6 +224,10 @@ class TreeWithChart(Struct, frozen=True):
         if missing := [path for path in paths if self._inside(path) is None]:
             self.tree.bring(missing)
 
+    def is_of_chart(self, path: str) -> bool:
+        """Tell whether what is at *path* is the chart's."""
+        return self._inside(path) is not None
+
     def _inside(self, path: str) -> str | None:
         """Return a path of the chart, None for one of the revision."""
         clean = path.strip("/")

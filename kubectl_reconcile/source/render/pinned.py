@@ -200,7 +200,7 @@ class _Looking(Struct):
             self.tree.bring([path])
             data = self.tree.read(path) or b""
         try:
-            return contents.of(data, self.limits)
+            return contents.of(data, path, self.limits)
         except UnreadableFileError as error:
             self.problems.append(Problem(path, 0, f"the file {error.message}", error.hint))
             return b""

@@ -11,6 +11,7 @@ from kubectl_reconcile.core.manifests.parse import Located
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree
 from kubectl_reconcile.core.manifests.which_files import IGNORE_FILE, matters
 from kubectl_reconcile.core.rendering.rendered import Consulted, PlainObjects, RenderedObject, listing
+from kubectl_reconcile.core.resources.decryption import Decryption
 from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.git.cloned.folders import NotHereError
 from kubectl_reconcile.source.limits import GitLimits
@@ -32,7 +33,7 @@ def stated(files: Iterable[tuple[str, ReadFile]]) -> tuple[RenderedObject, ...]:
     return tuple(RenderedObject(json.dumps(each.manifest), path) for path, file in files for each in file.manifests)
 
 
-def plain_at(tree: Tree, paths: Collection[str], limits: GitLimits) -> PlainObjects:
+def plain_at(tree: Tree, paths: Collection[str], limits: GitLimits, decryption: Decryption) -> PlainObjects:
     """Return the objects that those of *paths* hold which are files of *tree*, as of an earlier revision. Blocks.
 
     Raises:
@@ -40,7 +41,7 @@ def plain_at(tree: Tree, paths: Collection[str], limits: GitLimits) -> PlainObje
     """
     there = [path for path in paths if tree.look(path).kind is EntryKind.FILE]
     tree.bring([path for path in there if tree.read(path) is None])
-    files = [(path, contents.manifests(tree.read(path) or b"", path, limits)) for path in there]
+    files = [(path, contents.manifests(tree.read(path) or b"", path, limits, decryption)) for path in there]
     return PlainObjects(stated(files), {})
 
 

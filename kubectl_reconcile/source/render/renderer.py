@@ -42,9 +42,11 @@ from kubectl_reconcile.core.rendering.rendered import (
     paired,
     still_holds,
 )
+from kubectl_reconcile.core.resources.decryption import NO_DECRYPTION, Decryption
 from kubectl_reconcile.core.resources.helm import HelmSpecError
 from kubectl_reconcile.go_programs import GoBuildError, Log
 from kubectl_reconcile.source import contents
+from kubectl_reconcile.source.charts.archive import TreeWithChart
 from kubectl_reconcile.source.contents import UnreadableFileError
 from kubectl_reconcile.source.errors import SourceError, SourceFault, one_line
 from kubectl_reconcile.source.fenced.process import ProgramEndedError, ProgramLargeError, ProgramLateError
@@ -147,21 +149,22 @@ class Renderer(Struct, eq=False):
         over: Over | None = None,
         plain: PlainObjects | None = None,
         again: bool = False,
+        decryption: Decryption = NO_DECRYPTION,
     ) -> Rendering:
         """Return what the folder *overlay* of *tree* renders to: as an overlay, or as a chart with a *release*. Blocks.
 
         What is to be built *over* that is built over it, or over *plain* objects. Where it can't be rendered, that is among its problems. *again*
-        renders also what is known, for other values of what is drawn.
+        renders also what is known, for other values of what is drawn. Files of the revision itself are decrypted as *decryption* says.
 
         Raises:
             SourceError: the tree can't be read, it isn't needed any more, or others of its tenant took too long just now.
         """
-        wanted = _Wanted(overlay, release, over, plain)
+        wanted = _Wanted(overlay, release, over, plain, decryption)
         known = None if again else self._known(wanted, tree)
         if known is not None:
             return known
         for _ in range(_MOST_FETCHES):
-            recorder = _Recorder(tree, limits)
+            recorder = _Recorder(tree, limits, decryption)
             rendering = self._rendered(wanted, recorder, again=again)
             if rendering is not None:
                 return rendering
@@ -312,7 +315,9 @@ class Renderer(Struct, eq=False):
             return wanted.problem(f"it can't be rendered: {error}", _SMALLER, recorder.consulted)
         with self._guard:
             self._late.was_in_time(TENANT.get())
-        return rendering
+        if recorder.passes:
+            return replace(rendering, consulted={})
+        return replace(rendering, decrypted=tuple(recorder.decrypted)) if recorder.decrypted else rendering
 
     def _note_heavy(self, who: tuple[str, ...]) -> None:
         """Note what needs more memory than light ones have, so that it isn't tried next time; of many the first are forgotten."""
@@ -358,12 +363,15 @@ _SMALLER: Final = "split it into smaller ones, or follow large folders of manife
 class _Recorder(Struct):
     """Answers what is asked about *tree*, and remembers it; no more than *limits* allow.
 
-    *missing* are files that have to be fetched before it can be answered what they hold.
+    *missing* are files that have to be fetched before it can be answered what they hold, *decrypted* those that were. It *passes* if one couldn't be decrypted, and may be the next time.
     """
 
     tree: Tree
     limits: GitLimits
+    decryption: Decryption = NO_DECRYPTION
     consulted: dict[str, TreeEntry] = field(default_factory=dict)
+    decrypted: list[str] = field(default_factory=list)
+    passes: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     _bytes: int = 0
@@ -396,6 +404,7 @@ class _Recorder(Struct):
         try:
             data = self._contents(path)
         except UnreadableFileError as error:
+            self.passes |= error.passes
             return {"kind": "refused", "why": str(error)}
         if data is None:
             self.missing.append(path)
@@ -421,12 +430,18 @@ class _Recorder(Struct):
         found = self.tree.read(path)
         if found is None:
             return None
-        data = contents.of(found, self.limits)
+        data = contents.of(found, path, self.limits, self._decryption_of(path))
+        if contents.is_sealed(found, path):
+            self.decrypted.append(path)
         if self._bytes + len(data) > (most := self.limits.revision_bytes):
             raise UnreadableFileError(f"is beyond {most // MEBIBYTE} MiB of files", raising("revision_bytes"))
         self.files[path] = data
         self._bytes += len(data)
         return data
+
+    def _decryption_of(self, path: str) -> Decryption:
+        """Return how the file at *path* is decrypted: what was fetched from elsewhere isn't, with the keys for this source."""
+        return self.decryption if not self.decryption.asked or is_own(self.tree, path) else _OTHERS
 
     def _names(self, path: str) -> Mapping[str, Any]:
         found = self._entry("look", path)
@@ -439,6 +454,20 @@ class _Recorder(Struct):
         return {"kind": found["kind"], "entries": {name: kind.value for name, kind in names.items()}}
 
 
+_OTHERS: Final = Decryption(
+    fault="it was fetched from elsewhere, which the keys of this source aren't for", hint="decrypt it there", asked=True
+)
+
+
+def is_own(tree: Tree, path: str) -> bool:
+    """Tell whether what is at *path* of a *tree* is the revision's own, and nothing that was fetched for it."""
+    if isinstance(tree, MountedTree):
+        return not tree.root_of(path.strip("/")) and is_own(tree.tree, path)
+    if isinstance(tree, TreeWithChart):
+        return not tree.is_of_chart(path) and is_own(tree.tree, path)
+    return True
+
+
 class _Wanted(Struct, frozen=True):
     """What is to be rendered: the folder at *path*, as an overlay, or as a chart with a *release*; *over* that, or over *plain* objects, is built more."""
 
@@ -446,6 +475,7 @@ class _Wanted(Struct, frozen=True):
     release: Release | None
     over: Over | None = None
     plain: PlainObjects | None = None
+    decryption: Decryption = NO_DECRYPTION
 
     @property
     def what(self) -> str:
@@ -455,7 +485,8 @@ class _Wanted(Struct, frozen=True):
 
     @property
     def key(self) -> _Key:
-        return self.path, " ".join(each.key if each else "-" for each in (self.release, self.over, self.plain))
+        said = (self.release, self.over, self.plain, self.decryption)
+        return self.path, " ".join(each.key if each else "-" for each in said)
 
     def problem(self, said: str, hint: str, consulted: Consulted) -> Rendering:
         """Return that it can't be rendered."""

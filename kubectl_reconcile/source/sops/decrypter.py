@@ -43,7 +43,10 @@ _MOMENT_S: Final = 2.0
 
 
 class Decrypted(Guarded, frozen=True, weakref=True):
-    """What came of a file: what it says, or a *fault*, a sentence about it, with the path of the key and the line where that is, and what to do."""
+    """What came of a file: what it says, or a *fault*, a sentence about it, with the path of the key and the line where that is, and what to do.
+
+    It *passes* where another try may end otherwise.
+    """
 
     hidden: ClassVar = frozenset({"data"})
 
@@ -53,6 +56,7 @@ class Decrypted(Guarded, frozen=True, weakref=True):
     line: int = 0
     hint: str = ""
     is_mac_only_encrypted: bool = False
+    passes: bool = False
 
 
 class Decrypter(Struct, eq=False):
@@ -88,10 +92,12 @@ class Decrypter(Struct, eq=False):
                 found = self._decrypted(data, form, decryption)
             except GoBuildError as error:
                 return Decrypted(
-                    fault=f"is encrypted with SOPS, and can't be decrypted: {error.message}", hint=HOW_TO_GET
+                    fault=f"is encrypted with SOPS, and can't be decrypted: {error.message}",
+                    hint=HOW_TO_GET,
+                    passes=True,
                 )
             except ProgramLateError as error:
-                return Decrypted(fault=f"can't be decrypted: {error}", hint=_SMALLER)
+                return Decrypted(fault=f"can't be decrypted: {error}", hint=_SMALLER, passes=True)
             except ProgramEndedError as error:
                 found = Decrypted(fault=f"can't be decrypted: {error}", hint=_SMALLER)
             self.decrypted += 1

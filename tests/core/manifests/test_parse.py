@@ -154,8 +154,8 @@ PROBLEMS = {
     "encrypted": (
         GOOD + "sops:\n  mac: ENC[x]\n",
         (
-            ":5: encrypted with SOPS, which isn't supported yet: nothing of this document is applied or pruned (hint: keep it "
-            "encrypted; list the file in .reconcileignore to apply it by other means)"
+            ":5: encrypted with SOPS: nothing of this document is applied or pruned (hint: decrypt its file by "
+            "spec.source.decryption; list the file in .reconcileignore to apply it by other means)"
         ),
     ),
     "encrypted throughout, which is one fault": (

@@ -33,7 +33,7 @@ def test_what_is_done_to_bytes_is_done_for_whatever_parses_them(files, tmp_path,
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     before = contents.of
-    monkeypatch.setattr(contents, "of", lambda data, limits: before(data, limits).replace(b"sealed", b"opened"))
+    monkeypatch.setattr(contents, "of", lambda data, *how: before(data, *how).replace(b"sealed", b"opened"))
     desired = ManifestReader(release_of=lambda _: Release("web", "shop")).read(WorktreeSource(tmp_path))
     assert desired.problems == ()
     assert [each.manifest["data"]["color"] for each in desired.manifests] == ["opened-of-contents"]
@@ -41,10 +41,10 @@ def test_what_is_done_to_bytes_is_done_for_whatever_parses_them(files, tmp_path,
 
 def test_of_a_file_that_is_too_large_nothing_is_said_but_that():
     small = GitLimits(file_bytes=MEBIBYTE)
-    assert contents.of(b"x" * MEBIBYTE, small) == b"x" * MEBIBYTE
+    assert contents.of(b"x" * MEBIBYTE, "a.txt", small) == b"x" * MEBIBYTE
     with pytest.raises(
         contents.UnreadableFileError, match="has more than 1 MiB; start the daemon with a larger --max-file"
     ):
-        contents.of(b"x" * (MEBIBYTE + 1), small)
+        contents.of(b"x" * (MEBIBYTE + 1), "a.txt", small)
     [problem] = contents.manifests(b"#" * (MEBIBYTE + 1), "large.yaml", small).problems
     assert (problem.path, problem.message, problem.is_error) == ("large.yaml", "the file has more than 1 MiB", True)

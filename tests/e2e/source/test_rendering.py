@@ -582,7 +582,7 @@ def test_a_process_that_is_killed_while_it_renders_is_a_problem_until_something_
     rendering = renderer._idle
     monkeypatch.setattr(fenced, "_found", lambda *_: rendering.kill() or {"kind": "absent"})
     [problem] = render({"prod/kustomization.yaml": "namePrefix: a-\nresources: [../base]\n"}).problems
-    assert "it can't be rendered: the program that renders has ended" in problem.message
+    assert "it can't be rendered: the program that renders overlays and charts has ended" in problem.message
     monkeypatch.undo()
     assert render({"prod/kustomization.yaml": "namePrefix: b-\nresources: [../base]\n"}).problems == ()
 
@@ -620,10 +620,10 @@ def test_the_process_has_no_environment_little_memory_and_a_fence(renders):
 
 PROGRAMS = {
     "another version": (r"""printf '\0\0\0\17{"hello":"old"}'; cat""", "is of another version"),
-    "half a frame": (r"""printf '\0\0\0\77{"hel' """, "the program that renders has ended"),
+    "half a frame": (r"""printf '\0\0\0\77{"hel' """, "the program that renders overlays and charts has ended"),
     "a frame without end": (r"printf '\377\377\377\377'; cat", "says more than is read"),
     "no JSON": (r"printf '\0\0\0\3abc'; cat", "says what isn't JSON"),
-    "nothing": ("exit 7", "the program that renders has ended: exit 7"),
+    "nothing": ("exit 7", "the program that renders overlays and charts has ended: exit 7"),
 }
 
 

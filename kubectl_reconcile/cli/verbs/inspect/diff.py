@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from enum import Enum
 from pathlib import Path
@@ -291,6 +292,7 @@ def _without_cluster(
     from kubectl_reconcile.core.scan.outlook import PlanScan, ScanScope
     from kubectl_reconcile.engine.commands import between_revisions
     from kubectl_reconcile.engine.sync import nowhere
+    from kubectl_reconcile.engine.sync.decryption import own_decryption
 
     if not chosen.is_everything:
         raise Failure("names of objects mean nothing without a cluster", "show all, or configure a cluster")
@@ -300,7 +302,9 @@ def _without_cluster(
     )
     place, render = origin.namespace or "default", Render(origin.render)
     file = Path(origin.file)
-    plan = asyncio.run(nowhere.plan(file, origin.name, place, recursive=origin.recursive, render=render))
+    keys = own_decryption(origin.decrypt, os.environ)
+    asked = nowhere.plan(file, origin.name, place, recursive=origin.recursive, render=render, decryption=keys)
+    plan = asyncio.run(asked)
     plan = asyncio.run(between_revisions.with_nested_rendered(plan, file)) if nested else plan
     return [plan], PlanScan(ScanScope(profile)) if profile else None
 

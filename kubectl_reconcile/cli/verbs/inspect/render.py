@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from kubectl_reconcile.views.text import Line, Tone, line
 if TYPE_CHECKING:
     from kubectl_reconcile.core.objects import Manifest
     from kubectl_reconcile.core.planning.plan import Plan
+    from kubectl_reconcile.core.resources.decryption import Decryption
     from kubectl_reconcile.core.resources.sync import Sync
     from kubectl_reconcile.engine.sync.session import Session
     from kubectl_reconcile.source.base import Source
@@ -82,6 +84,7 @@ def _plan(connection: Connection, origin: Origin, settings: str | None) -> Plan:
     from kubectl_reconcile.core.resources.source import Render
     from kubectl_reconcile.core.resources.sync import Sync
     from kubectl_reconcile.engine.sync import nowhere
+    from kubectl_reconcile.engine.sync.decryption import own_decryption
     from kubectl_reconcile.source.charts.source import ChartSource
     from kubectl_reconcile.source.folder.worktree import WorktreeSource
 
@@ -89,6 +92,7 @@ def _plan(connection: Connection, origin: Origin, settings: str | None) -> Plan:
         if not (read.file or read.chart) or read.name:
             return run(connection, functools.partial(_of_target, origin=read))
         given = values_given(read.values, read.sets)
+        keys = own_decryption(read.decrypt, os.environ)
         place = connection.namespace or "default"
         sync = _said_by(settings, place) if settings else Sync("", place)
         render = Render(read.render)
@@ -96,11 +100,11 @@ def _plan(connection: Connection, origin: Origin, settings: str | None) -> Plan:
             render = sync.source.render
         if read.chart:
             pin = pin_of(read)
-            return asyncio.run(nowhere.plan_by(sync, ChartSource(pin), given, pin))
+            return asyncio.run(nowhere.plan_by(sync, ChartSource(pin), given, pin, keys))
         files = WorktreeSource(Path(read.file), recursive=read.recursive, render=render, reaches=True)
         if nowhere.takes_cluster(sync):
-            return run(connection, functools.partial(_of_files, sync=sync, files=files, given=given))
-        return asyncio.run(nowhere.plan_by(sync, files, given))
+            return run(connection, functools.partial(_of_files, sync=sync, files=files, given=given, keys=keys))
+        return asyncio.run(nowhere.plan_by(sync, files, given, decryption=keys))
 
 
 async def _of_target(session: Session, *, origin: Origin) -> Plan:
@@ -111,9 +115,12 @@ async def _of_target(session: Session, *, origin: Origin) -> Plan:
     return nowhere.created(await reconcile.read(session, target), target, session.discovery)
 
 
-async def _of_files(session: Session, *, sync: Sync, files: Source, given: Mapping[str, Any]) -> Plan:
+async def _of_files(
+    session: Session, *, sync: Sync, files: Source, given: Mapping[str, Any], keys: Decryption | None
+) -> Plan:
     from kubectl_reconcile.engine.sync import nowhere, reconcile, targets
 
+    session.decryption = keys
     target = await targets.target_of(session, sync, files, None)
     target.reader.give(given)
     return nowhere.created(await reconcile.read(session, target), target, session.discovery)

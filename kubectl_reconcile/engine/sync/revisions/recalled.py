@@ -46,7 +46,8 @@ def _manifests_at(
     """Return the manifests of *updates* as they were at *sha*; what can't be read is left out."""
     files = {MemberOptions.of(change.before or {}).source or change.provenance.file for change in updates}
     there = ((path, read_at(sha, path)) for path in files)
-    parsed = (contents.manifests(content, path, target.reader.limits) for path, content in there if content)
+    reader = target.reader
+    parsed = (contents.manifests(data, path, reader.limits, reader.decryption) for path, data in there if data)
     located = (each for file in parsed for each in file.manifests)
     return _of_updates(_filled_in(located, target.values), updates, namespace)
 

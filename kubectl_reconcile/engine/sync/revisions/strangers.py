@@ -11,11 +11,11 @@ from kubectl_reconcile.core.manifests.revision import Revision
 from kubectl_reconcile.core.manifests.tree import EntryKind, Tree
 from kubectl_reconcile.core.objects import Manifest, ObjectRef
 from kubectl_reconcile.core.planning.endings.strangers import applied_revisions, strangers
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.engine.sync.target import Target
 from kubectl_reconcile.source import contents
 from kubectl_reconcile.source.base import Source
 from kubectl_reconcile.source.errors import SourceError
-from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.running.threads import in_thread
 
 
@@ -39,7 +39,7 @@ def _found(
 ) -> frozenset[ObjectRef]:
     with ExitStack() as stack:
         held = (
-            _held_in_files(source, target.reader.limits, stack)
+            _held_in_files(source, target.reader, stack)
             if like.overlay is None
             else partial(_rendered, target, source, like, {})
         )
@@ -47,7 +47,7 @@ def _found(
 
 
 def _held_in_files(
-    source: Source, limits: GitLimits, stack: ExitStack
+    source: Source, reader: ManifestReader, stack: ExitStack
 ) -> Callable[[str, str], Iterable[Located] | None]:
     """Return what tells what a file held in a revision, by what the clone has of it."""
     trees: dict[str, Tree | None] = {}
@@ -72,7 +72,7 @@ def _held_in_files(
             if (path, entry.blob_id) not in known:
                 if (data := tree.read(path)) is None:
                     return None
-                known[path, entry.blob_id] = contents.manifests(data, path, limits).manifests
+                known[path, entry.blob_id] = contents.manifests(data, path, reader.limits, reader.decryption).manifests
         except SourceError:
             return None
         return known[path, entry.blob_id]
