@@ -28,6 +28,13 @@ RUN --mount=from=go,source=/usr/local/go,target=/usr/local/go \
     --mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/go \
     program=$(PATH=/usr/local/go/bin:$PATH bin/python -m kubectl_reconcile.source.render) \
  && cp "$program" "$(bin/python -c 'import kubectl_reconcile.source.render as render; print(render.__path__[0])')/"
+# The program that decrypts files of SOPS has 44 MB, so only who asks for it gets it: --build-arg SOPS=1
+ARG SOPS=
+RUN --mount=from=go,source=/usr/local/go,target=/usr/local/go \
+    --mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/go \
+    [ -z "$SOPS" ] || { program=$(PATH=/usr/local/go/bin:$PATH bin/python -m kubectl_reconcile.source.sops) \
+ && place=$(bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/kubectl_reconcile_sops \
+ && mkdir "$place" && cp "$program" "$place/"; }
 
 FROM ${BASE}
 # Debian offers only the newest version of a package: a pinned one would soon not be found.

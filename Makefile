@@ -200,8 +200,8 @@ manifests: $(READY) ## Regenerate deploy/install.yaml, docs and the rules of hea
 	@$(BIN)/python -m kubectl_reconcile.cli.health_kinds kubectl_reconcile/core/health/kinds/kinds.json
 	@$(BIN)/python -m kubectl_reconcile.cli.health_page docs/health.md
 
-dist: $(READY) ## Build wheel, sdist, self-contained programs, SBOM and krew's manifest (PLATFORM=all RELEASE_URL=https://…)
-	@$(BIN)/python -m releasing.dist $(addprefix --platform=,$(PLATFORM)) $(if $(RELEASE_URL),--release-url=$(RELEASE_URL)) $(if $(HOMEPAGE),--homepage=$(HOMEPAGE))
+dist: $(READY) ## Build wheel, sdist, self-contained programs, SBOM and krew's manifest (PLATFORM=all RELEASE_URL=https://…; SOPS=1: also the wheel with the program that decrypts)
+	@$(BIN)/python -m releasing.dist $(if $(SOPS),--sops) $(addprefix --platform=,$(PLATFORM)) $(if $(RELEASE_URL),--release-url=$(RELEASE_URL)) $(if $(HOMEPAGE),--homepage=$(HOMEPAGE))
 
 release: $(READY) ## Make VERSION=x.y.z here and publish nothing: changelog, commit, tag and dist, tried (RELEASE_URL=https://…)
 	@$(BIN)/python -m releasing $(addprefix --platform=,$(PLATFORM)) --release-url="$(RELEASE_URL)" --homepage="$(HOMEPAGE)" -- "$(VERSION)"

@@ -1,7 +1,7 @@
 """Build what a release consists of, into ``dist/``: sdist, wheels, a self-contained program per platform, SBOM, krew's manifest.
 
 The wheel of a platform brings the program that renders overlays; the one for any platform and the sdist bring its sources in Go,
-and win only where none of the others fits. Programs for all platforms are built on this one: some minutes each the first time.
+and win only where none of the others fits. The program that decrypts is a wheel of its own, where that is asked for. Programs for all platforms are built on this one: some minutes each the first time.
 
 krew installs no Python packages, so each platform's archive holds one file with everything that the program needs, for
 all versions of Python that are supported, besides the completion script and the license. An interpreter is all that
@@ -28,8 +28,10 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from kubectl_reconcile.go_programs import GoBuildError
+from kubectl_reconcile.source.fenced.program import FencedProgram
 from kubectl_reconcile.source.render.program import RENDER
-from releasing import sbom
+from kubectl_reconcile.source.sops.program import SOPS
+from releasing import sbom, sops_wheel
 from releasing.commands import CommandError, run, take_addresses
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +65,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder to build into")
     parser.add_argument("--platform", action="append", choices=[*PLATFORMS, "all"], help="default: this machine's")
     parser.add_argument("--python", action="append", help="versions of Python to support (default: %(default)s)")
+    parser.add_argument(
+        "--sops", action="store_true", help="also the wheel with the program that decrypts files of SOPS"
+    )
     take_addresses(parser)
     wanted = parser.parse_args()
     try:
@@ -84,6 +89,8 @@ def _make(wanted: argparse.Namespace) -> None:
     wheels = {name: platform_wheel(sdist, name, wanted.out) for name in platforms}
     archives = {name: archive(wheel, name, wanted.out, wanted.python or PYTHONS) for name, wheel in wheels.items()}
     version = version_of(wheels[platforms[0]])
+    for name in platforms if wanted.sops else ():
+        sops_wheel.write(built(SOPS, name), version, TAGS[name], (ROOT / "LICENSE").read_text(), wanted.out)
     (wanted.out / f"kubectl_reconcile-{version}.cdx.json").write_text(
         sbom.bill(version, materials(platforms[0]), EPOCH)
     )
@@ -125,8 +132,13 @@ def platform_wheel(sdist: Path, platform: str, out: Path) -> Path:
 
 def program_of(platform: str) -> Path:
     """Return the program that renders, for a platform, built if it wasn't yet."""
+    return built(RENDER, platform)
+
+
+def built(program: FencedProgram, platform: str) -> Path:
+    """Return a *program* for a platform, built if it wasn't yet."""
     try:
-        return RENDER.build(log, platform="" if platform == this_platform() else platform)
+        return program.build(log, platform="" if platform == this_platform() else platform)
     except GoBuildError as problem:
         sys.exit(f"{problem.output}\nerror: {problem}".lstrip())
 

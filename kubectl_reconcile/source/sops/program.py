@@ -32,4 +32,7 @@ SOPS: Final = FencedProgram(
     _places(),
 )  # fmt: skip
 
-HOW_TO_GET: Final = 'install Go, and run "python -m kubectl_reconcile.source.sops" with the Python that runs this, which builds it in some minutes'
+HOW_TO_GET: Final = (
+    'install the package kubectl-reconcile-sops, which brings it; else install Go, and run "python -m kubectl_reconcile.source.sops" with the Python that runs'
+    " this, which builds it in some minutes"
+)

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def run(image, tmp_path):
 
 
 def test_every_base_is_of_one_version_and_may_be_given_by_its_digest():
-    bases = dict(step.text.split("=", 1) for step in STEPS if step.name == "ARG")
+    bases = dict(step.text.split("=", 1) for step in takewhile(lambda each: each.name == "ARG", STEPS))
     stages = {step.words[-1] for step in STEPS if step.name == "FROM" and len(step.words) == 3}
     named = [step.words[0] for step in STEPS if step.name == "FROM"]
     assert set(named) <= {f"${{{name}}}" for name in bases} | stages
