@@ -236,6 +236,26 @@ def placed(keys: Keys, sops: str) -> dict[str, dict[str, str]]:
     return found
 
 
+def edited(keys: Keys, sops: str) -> dict[str, str]:
+    """Return a file, and what sops makes of it as somebody edits it, and as its data key is rotated."""
+    file, environ = keys.folder / "edited.yaml", {**keys.environ, "SOPS_AGE_KEY": keys.age[0][1]}
+    text = (
+        "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\nstringData:\n  password: one\n  user: app\n  old: gone\n"
+    )
+    file.write_text(text)
+    command = [sops, "--config", "/dev/null"]
+    file.write_bytes(
+        _run([*command, "-e", "--age", keys.age[0][0], "--encrypted-regex", _DATA, str(file)], environ) or b""
+    )
+    found = {"first": file.read_text()}
+    for at, value in (('["stringData"]["password"]', '"two"'), ('["stringData"]["pin"]', '"1234"')):
+        _run([sops, "set", str(file), at, value], environ)
+    _run([sops, "unset", str(file), '["stringData"]["old"]'], environ)
+    found["edited"] = file.read_text()
+    _run([*command, "rotate", "-i", str(file)], environ)
+    return found | {"rotated": file.read_text()}
+
+
 def _run(command: list[str], environ: dict[str, str]) -> bytes | None:
     done = subprocess.run(command, env=environ, capture_output=True, check=False)
     return done.stdout if done.returncode == 0 else None
@@ -247,7 +267,7 @@ def record(sops: str, count: int) -> dict[str, Any]:
         keys = Keys(Path(folder))
         try:
             files = list(made(keys, sops, count))
-            groups, places = shared(keys, sops), placed(keys, sops)
+            groups, places, edits = shared(keys, sops), placed(keys, sops), edited(keys, sops)
         finally:
             keys.close()
         return {
@@ -256,6 +276,7 @@ def record(sops: str, count: int) -> dict[str, Any]:
             "files": files,
             "groups": groups,
             "places": places,
+            "edits": edits,
         }
 
 

@@ -36,6 +36,11 @@ async def judged(
         ApiError: the server refuses, or doesn't answer.
     """
     made = chosen(await reconcile.preview(session, target))
+    if target.reader.unread():
+        sealed = importlib.import_module(
+            "kubectl_reconcile.engine.commands.sealed_files"
+        )  # only such files have changes to tell
+        made = await sealed.with_changes(target, made)
     if offline:
         return made
     along = gather.lister(session)

@@ -251,6 +251,11 @@ class ManifestReader(Struct):
             self._read, self._newest, self._rendered, self._filled = _ReadFiles(), None, None, None
         self._read_with = decryption
 
+    def unread(self) -> tuple[str, ...]:
+        """Return the files of manifests that were read last and could not be decrypted."""
+        is_rendered = self._newest is not None and self._newest.revision.overlay is not None
+        return () if is_rendered else tuple(path for path, file in self._read.files.items() if file.is_unread)
+
     def give(self, values: Mapping[str, Any], chart: Chart | None = None) -> None:
         """Render charts with *values* over those that a Sync says, and, where it is given, another *chart*."""
         said = self.release_of

@@ -9,6 +9,7 @@ import pytest
 from tests.sops_fixtures import RECORDED
 
 FOUND = json.loads(gzip.decompress(RECORDED.read_bytes()))
+EDITS = FOUND["edits"]
 SEALED = b64decode(FOUND["places"]["overlay/resource.yaml"]["sealed"])
 VALUE = "resource-hidden-value"
 LINE = next(at for at, line in enumerate(SEALED.decode().splitlines(), 1) if line.lstrip().startswith("value: ENC["))
@@ -27,7 +28,7 @@ def test_values_are_applied_with_the_key_for_the_repository_and_shown_to_nobody(
         }
     )
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}, "data": {"a": "b"}}
-    sha = git_server.push({"res.yaml": SEALED.decode(), "other.json": json.dumps(other)})
+    sha = git_server.push({"res.yaml": SEALED.decode(), "other.json": json.dumps(other), "db.yaml": EDITS["first"]})
     sync = follow(git_server.url, interval="1s")
     sync.change(source={"decryption": {"provider": "SOPS", "secretRef": {"name": "keys"}}})
     ready = sync.until("ProblemsInSource")
@@ -59,3 +60,13 @@ def test_values_are_applied_with_the_key_for_the_repository_and_shown_to_nobody(
     cluster.delete("Secret", "keys")
     cluster.edit("ConfigMap", "res", {"data": {"value": "somebody's"}})
     eventually(lambda: cluster.get("ConfigMap", "res")["data"]["value"] == VALUE, "drift is corrected without the key")
+
+    git_server.push({"db.yaml": EDITS["edited"]})
+    sync.until("ProblemsInSource")
+    shown = plugin("diff", "shop")
+    told = (
+        "as far as it shows without the key: stringData.password changed, stringData.pin added, stringData.old removed"
+    )
+    assert f"db.yaml: since {sha[:7]}, {told}" in shown.err
+    assert "there is no Secret" in shown.err
+    assert "db" in cluster.names("Secret")
