@@ -99,7 +99,7 @@ def test_syncs_are_written_where_the_objects_were_each_below_what_to_know_of_it(
     assert Sync.of(sync).source.substitute.variables[0].name == "TOKEN"
     report = (out / "import-report.txt").read_text()
     assert "1 of 2 units become 1 Sync" in report
-    assert "spec.decryption: files that SOPS has encrypted" in report
+    assert "spec.decryption.secretRef: without a Secret only key services of clouds have the keys" in report
     assert "spec.new.field: isn't among the fields" in report
     assert "kubectl annotate secret fleet-git -n flux-system reconcile.dev/urls=https://git.example.com/fleet" in report
     assert "kubectl reconcile grant shop -n flux-system --apply" in report

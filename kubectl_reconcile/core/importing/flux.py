@@ -270,6 +270,7 @@ class _Known(Struct):
         }
         _note_patches(spec.get("patches"), "spec.patches", draft)
         draft.source["substitute"] = self._substitute(map_at(spec, "postBuild"), draft)
+        draft.source["decryption"] = _decryption(map_at(spec, "decryption"), draft)
         asks_health = bool(spec.get("wait") or spec.get("healthChecks") or spec.get("healthCheckExprs"))
         prunes = bool(spec.get("prune"))
         policy = spec.get("deletionPolicy") or "MirrorPrune"
@@ -496,6 +497,23 @@ def _git_ref(ref: Manifest, draft: _Draft) -> dict[str, Any]:
         if ref.get(kind):
             return {kind: ref[kind]}
     return {"branch": None if not ref else ref.get("branch")}
+
+
+def _decryption(said: Manifest, draft: _Draft) -> dict[str, Any] | None:
+    """Return what decrypts the files of a Kustomization, and note that its Secret has to say for which source."""
+    if not said:
+        return None
+    name = text_at(said, "secretRef", "name")
+    if said.get("provider") != "sops":
+        draft.stop("spec.decryption.provider", f"{said.get('provider')}: files of SOPS can be decrypted")
+    elif not name:
+        draft.stop(
+            "spec.decryption.secretRef",
+            "without a Secret only key services of clouds have the keys: encrypt for an age or OpenPGP key",
+        )
+    url = text_at(draft.source, "git", "url") or text_at(draft.source, "oci", "url")
+    draft.needs.append(CredentialNeed(draft.namespace, name, draft.namespace, name, url))
+    return {"provider": "SOPS", "secretRef": {"name": name}}
 
 
 def _depends_on(spec: Manifest, taken: Collection[tuple[str, str]] = (), home: str = "") -> list[dict[str, Any]]:

@@ -208,7 +208,9 @@ _KUSTOMIZATION = (
     translated("spec.serviceAccountName", "`spec.serviceAccountName`"),
     *_ignore("spec.ignore"),
     approximated("spec.buildMetadata", "where an object comes from is in its annotation `reconcile.dev/source`"),
-    not_possible("spec.decryption", "files that SOPS has encrypted aren't decrypted: use External Secrets or Sealed Secrets for them"),
+    translated("spec.decryption.provider", "`spec.source.decryption.provider`"),
+    translated("spec.decryption.secretRef.name", "`spec.source.decryption.secretRef.name`, for keys of age and OpenPGP; not possible without it"),
+    not_possible("spec.decryption.serviceAccountName", "key services of clouds aren't asked: encrypt for an age or OpenPGP key"),
     *_cluster(),
 )  # fmt: skip
 

@@ -304,6 +304,17 @@ def test_a_secret_beside_the_unit_only_says_what_it_is_for():
     assert right.command == "kubectl reconcile grant shop -n flux-system --apply"
 
 
+def test_keys_for_encrypted_files_say_which_source_they_are_for():
+    decrypts = KUSTOMIZATION.replace(
+        "  wait: true", "  decryption: {provider: sops, secretRef: {name: sops-age}}\n  wait: true"
+    )
+    imported = read(SOURCE, decrypts, CLUSTER)
+    assert spec_of(imported)["source"]["decryption"] == {"provider": "SOPS", "secretRef": {"name": "sops-age"}}
+    assert "kubectl annotate secret sops-age -n apps reconcile.dev/urls=https://git.example.com/team/fleet.git" in [
+        each.command for each in credential_steps(imported.units)
+    ]
+
+
 def test_long_names_of_releases_are_shortened_as_flux_does():
     assert short_release("a" * 53) == "a" * 53
     assert short_release("b" * 60) == f"{'b' * 40}-bbeb514bf12f"
