@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kubectl_reconcile.core.objects import Manifest, map_at
 from kubectl_reconcile.core.planning.plan import Change
 from kubectl_reconcile.core.redaction import is_ours
+from kubectl_reconcile.core.rendering.sealed import is_name_of_file
 from kubectl_reconcile.core.rendering.unstable import DRAWN_LATER, hidden, values_at
 from kubectl_reconcile.core.rendering.uses import hiding, hiding_at, texts_of, uses_at
 from kubectl_reconcile.core.ssa.merge import FieldChange, FieldConflict
@@ -74,12 +75,16 @@ def _without_values(change: Change) -> Change:
 
 
 def _without_variables(change: Change) -> Change:
-    """Hide what variables brought from Secrets: by its text wherever it stands, and what it replaces by the place."""
+    """Hide what variables and encrypted files brought: by its text wherever it stands, and what it replaces by the place.
+
+    What an encrypted file doesn't have any more may have been encrypted in it.
+    """
     uses = [use for use in change.provenance.uses if use.secret]
     if not uses:
         return change
     texts, tree = texts_of(uses), change.after if change.after is not None else change.intent
-    paths = [field.path for field in change.fields if uses_at(uses, field.path, tree)]
+    sealed = any(is_name_of_file(name) for use in uses for name in use.names)
+    paths = [each.path for each in change.fields if uses_at(uses, each.path, tree) or (sealed and each.after is None)]
     before = hiding_at(hiding(change.before, texts, HIDDEN), paths, HIDDEN)
     return replace(
         change,

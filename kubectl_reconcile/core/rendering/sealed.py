@@ -57,7 +57,15 @@ def with_seals(parsed: Parsed, plain: bytes, other: bytes, sealed: bytes, path: 
 
 def name_of(path: str) -> str:
     """Return what people call that which the file at *path* has encrypted."""
-    return f"SOPS {path}"
+    return f"{_SOPS}{path}"
+
+
+def is_name_of_file(name: str) -> bool:
+    """Tell whether a mark of that *name* is of what a file has encrypted."""
+    return name.startswith(_SOPS)
+
+
+_SOPS: Final = "SOPS "
 
 
 def _matched(manifests: Sequence[Located], pairs: Sequence[tuple[Any, Any]]) -> Iterator[tuple[Located, Any]]:
