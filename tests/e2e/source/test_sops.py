@@ -1,7 +1,11 @@
 """Files of SOPS wherever a source may have them: what is made of them is what is made of their plain twins, and their values show nowhere."""
 
+import base64
 import gzip
 import json
+import shutil
+import subprocess
+import sys
 from base64 import b64decode
 
 import pytest
@@ -295,3 +299,27 @@ def test_a_file_is_decrypted_once_whoever_reads_it(read, renderer):
         read(files, "overlay", reader=ManifestReader(renderer=renderer))
     assert DECRYPTER.decrypted == before
     assert replace(KEYS, place="elsewhere").key == KEYS.key
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace isn't here")
+def test_no_process_writes_a_plain_value_into_a_file(folder, tmp_path, decrypts, renders):
+    write(folder, both(*IN_OVERLAY, **OVERLAY)[0])
+    key, trace = tmp_path / "key.txt", tmp_path / "trace"
+    key.write_text(FOUND["age"][0])
+    program = [
+        sys.executable,
+        "-m",
+        "kubectl_reconcile.cli.main",
+        "render",
+        "-f",
+        folder / "overlay",
+        f"--decrypt={key}",
+    ]
+    command = ["strace", "-f", "-y", "-s", "1000000", "-e", "trace=write,writev,pwrite64", "-o", trace, *program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "hidden-value" not in done.stdout + done.stderr
+    plain = ("hidden-value", base64.b64encode(b"file-hidden-value\n").decode().rstrip("="))
+    told = [line for line in trace.read_text(errors="replace").splitlines() if any(each in line for each in plain)]
+    assert told  # they go from process to process
+    assert [line[:200] for line in told if "<pipe:" not in line] == []
