@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from msgspec import Struct
@@ -28,6 +28,7 @@ from kubectl_reconcile.cluster.client import Client
 from kubectl_reconcile.cluster.errors import ApiError, KubeconfigError, NotFound
 from kubectl_reconcile.core.objects import Manifest, condition_of, map_at
 from kubectl_reconcile.core.planning.rights.rules import Right
+from kubectl_reconcile.core.resources.decryption import Decryption
 from kubectl_reconcile.core.resources.fields import SyncSpecError
 from kubectl_reconcile.core.resources.source import chart_settings, former_fields
 from kubectl_reconcile.core.resources.sync import SYNC, Sync
@@ -38,11 +39,12 @@ from kubectl_reconcile.engine.commands.install import crds
 from kubectl_reconcile.engine.commands.rights.survey import survey
 from kubectl_reconcile.engine.modules.registry import KnownModules, installed_modules
 from kubectl_reconcile.engine.sync.credentials import chart_of
+from kubectl_reconcile.engine.sync.decryption import decryption_of
 from kubectl_reconcile.engine.sync.session import Session
 from kubectl_reconcile.engine.sync.signed_sources import check_keys
 from kubectl_reconcile.engine.sync.targets import listed, may_read, source_of
 from kubectl_reconcile.source.base import Followed
-from kubectl_reconcile.source.errors import SourceError
+from kubectl_reconcile.source.errors import SourceError, SourceFault
 from kubectl_reconcile.source.git.cloned.clone import git_version
 from kubectl_reconcile.source.policy import SourcePolicy
 from kubectl_reconcile.source.running.threads import in_thread
@@ -412,6 +414,7 @@ async def _source(session: Session, live: Manifest) -> Finding:
         if chart is not None:
             await in_thread(chart.files)
         check_keys(source, chart)
+        decryption = await _decryption(session, sync)
     except SyncSpecError as error:
         return Finding(Grade.FAIL, subject, str(error), "kubectl edit sync corrects it")
     except SourceError as error:
@@ -421,7 +424,25 @@ async def _source(session: Session, live: Manifest) -> Finding:
         return Finding(Grade.WARN, subject, f"its repository can't be read: {text}", hint)
     who = "Git" if sync.source.git else "the registry"
     said = [*(f"{who} answers, at {each}" for each in at), *([f"{chart.pin} is there"] if chart else [])]
+    if decryption.asked:
+        said.append(f"{decryption.place} has keys for encrypted files ({_UNPROTECTED})")
     return _state(subject, live, "; ".join(said))
+
+
+async def _decryption(session: Session, sync: Sync) -> Decryption:
+    """Return the keys that a Sync names for encrypted files.
+
+    Raises:
+        SourceError: they can't be used.
+        ApiError: the server doesn't answer.
+    """
+    found = await decryption_of(session, sync)
+    if found.fault:
+        raise SourceError(SourceFault.UNAUTHORIZED, f"encrypted files can't be decrypted: {found.fault}", found.hint)
+    return found
+
+
+_UNPROTECTED: Final = "SOPS protects neither comments in them nor, under mac_only_encrypted, what is plain"
 
 
 def _place(followed: Followed) -> str:

@@ -42,6 +42,8 @@ def test_values_are_applied_with_the_key_for_the_repository_and_shown_to_nobody(
     sync.until_synced(sha)
     assert cluster.get("ConfigMap", "res")["data"] == {"value": VALUE}
 
+    looked = plugin("doctor").out
+    assert "keys has keys for encrypted files (SOPS protects neither comments" in looked
     sync.change(suspend=True)
     sync.until("Suspended")
     cluster.edit("ConfigMap", "res", {"data": {"value": "somebody's"}})
