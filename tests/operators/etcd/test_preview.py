@@ -42,6 +42,9 @@ def test_a_new_cluster_is_shown_to_its_last_member(size):
     size=3, in_memory=False, lead=1, change={"size": 4}, env="", later=0, doomed=1, free={0, 1, 2}
 )  # the leader, in a scaling
 @example(
+    size=2, in_memory=True, lead=0, change={"version": "3.6.16", "size": 7}, env="", later=0, doomed=0, free={0, 1, 2}
+)  # as many steps as there may be
+@example(
     size=1, in_memory=False, lead=0, change={"version": "3.5.1"}, env="", later=0, doomed=9, free=set()
 )  # an older patch, while nobody runs
 @given(

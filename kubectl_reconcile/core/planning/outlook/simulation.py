@@ -27,8 +27,8 @@ from kubectl_reconcile.core.planning.plan import Change, Op, Plan
 from kubectl_reconcile.core.planning.snapshot import Moment, Objects, Snapshot, Stored
 from kubectl_reconcile.core.ssa.merge import three_way
 
-_MOST = 60
-"""Passes that are looked ahead; an etcd of seven members that goes through two minors takes some forty."""
+_MOST = 120
+"""Passes that are looked ahead; an etcd without volumes that grows from two members to seven and then goes on to another minor takes some seventy."""
 
 
 def passes(inputs: Inputs, plan: Plan, build: Callable[[Inputs], Plan]) -> Iterator[Plan]:
