@@ -46,7 +46,7 @@ flags: []
 CHART = f"""\
 apiVersion: v2
 name: kubectl-reconcile
-description: GitOps for Kubernetes custom resources, with a preview you can trust
+description: GitOps for Kubernetes, custom resources above all, with a preview you can trust
 type: application
 version: {kubectl_reconcile.__version__}
 appVersion: {kubectl_reconcile.__version__}
