@@ -26,6 +26,8 @@ CHARTS = "nobody serves that chart; tests/e2e/cli/test_chart_flags.py follows on
 WITHOUT_END = "it serves until Ctrl-C; tests/web/test_ui_command.py starts and stops it"
 TUTORIAL = "tests/e2e/modules/test_tutorial.py runs the whole tutorial"
 INSTALLED = "tests/e2e/cli/test_packaging.py installs what is built"
+SIGNS = "the program isn't there; tests/e2e/daemon/test_registries.py applies what is signed, as the real one does it"
+ENCRYPTS = "the program isn't there; tests/e2e/daemon/test_sops.py takes the same steps with files of the real one"
 THERE = "the test has a namespace of its own"
 SANDBOX = {
     "kubectl reconcile sandbox up": OWN_SANDBOX,
@@ -59,6 +61,18 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "kubectl reconcile install --image registry.example.com/reconcile:0.2.0": INSTALLS,
         "kubectl apply --server-side": CHART,
         "helm upgrade": CHART,
+    },
+    "docs/oci.md": {"cosign": SIGNS, "kubectl create secret": SIGNS},
+    "docs/sops.md": {
+        "age-keygen": ENCRYPTS,
+        "sops encrypt": ENCRYPTS,
+        "kubectl create secret": ENCRYPTS,
+        "kubectl annotate secret": ENCRYPTS,
+        "kubectl reconcile diff": ENCRYPTS,
+    },
+    "docs/pull-requests.md": {
+        "git fetch": "there is no pull request; tests/cli/test_between_revisions.py compares revisions of a working tree",
+        "kubectl reconcile diff -f clusters/prod": "the same",
     },
     "docs/disaster-recovery.md": {"kubectl reconcile install": INSTALLS},
     "docs/migrating.md": {

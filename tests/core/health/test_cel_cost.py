@@ -103,13 +103,14 @@ def test_the_library_hears_nothing_until_it_is_done():
     try:
         began = time.perf_counter()
         signal.setitimer(signal.ITIMER_REAL, 0.001)
-        assert program.execute({"self": list(range(80))}) is True
+        assert program.execute({"self": list(range(120))}) is True
+        took = time.perf_counter() - began
         while not heard:
             signal.sigtimedwait([], 0.01)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert heard[0] - began > 0.02, "the library was interrupted: is cel_cost still needed?"
+    assert heard[0] - began > 0.9 * took, "the library was interrupted: is cel_cost still needed?"
 
 
 def test_the_library_makes_whatever_an_expression_asks_for():

@@ -155,7 +155,7 @@ def test_of_an_artifact_that_has_to_be_signed_nothing_else_is_ever_applied(
     assert "evil" in shown.out
     for words in (("sync", "shop", "-y"), ("rollback", "shop", "--to", evil, "-y")):
         assert plugin(*words).status == 4, words
-    daemon.kill()
+    daemon.stop()
     assert plugin("sync", "shop", "--revision", evil, "-y").status == 4
     cluster.edit("ConfigMap", "web", {"data": {"color": "drifted"}})
     daemon.start()

@@ -10,8 +10,8 @@ import pytest
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import blame
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.source.git.source import GitSource, Ref, Repository
-from kubectl_reconcile.source.limits import GitLimits
 
 WEB = ObjectRef("", "ConfigMap", "shop", "web")
 COLOUR, SIZE, OLD = (FieldPath.fields("data", name) for name in ("colour", "size", "old"))
@@ -23,7 +23,7 @@ def source(git_server, tmp_path):
 
 
 def life_of(source, *, since=""):
-    return blame.lives_of(source, "web.yaml", source.fetch(), [WEB], "shop", limits=GitLimits(), since=since)[WEB]
+    return blame.lives_of(source, "web.yaml", source.fetch(), [WEB], "shop", reader=ManifestReader(), since=since)[WEB]
 
 
 @pytest.fixture

@@ -23,13 +23,13 @@ import pytest
 from kubectl_reconcile.core.objects import FieldPath, ObjectRef
 from kubectl_reconcile.core.ssa.schema import UNKNOWN
 from kubectl_reconcile.engine.commands import blame
+from kubectl_reconcile.engine.sync.desired import ManifestReader
 from kubectl_reconcile.sandbox.gitserver import ServedRepository
 from kubectl_reconcile.source.git.cloned import objects
 from kubectl_reconcile.source.git.cloned.clone import git_version, never_fetches_lazily
 from kubectl_reconcile.source.git.commit import FilesCommit
 from kubectl_reconcile.source.git.restore import RestoreCommit
 from kubectl_reconcile.source.git.source import Credentials, GitSource, Ref, Repository, SourceError, SourceFault
-from kubectl_reconcile.source.limits import GitLimits
 from kubectl_reconcile.source.running.ending import ENDING, Ending
 from tests.e2e.ssh_host import private
 
@@ -206,7 +206,7 @@ def test_who_changed_a_field_is_found_with_one_request_for_all_versions(source, 
     followed.revision()
     processes()
     web = ObjectRef("", "ConfigMap", "shop", "web")
-    life = blame.lives_of(followed, "apps/web.yaml", shas[-1], [web], "shop", limits=GitLimits())[web]
+    life = blame.lives_of(followed, "apps/web.yaml", shas[-1], [web], "shop", reader=ManifestReader())[web]
     assert [version.commit.sha for version in life] == shas[::-1]
     assert all(version.manifest for version in life)
     assert blame.who_changed(life[1:], FieldPath.fields("data", "colour"), UNKNOWN).sha == shas[2]

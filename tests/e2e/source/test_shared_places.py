@@ -169,16 +169,16 @@ def test_what_others_left_in_a_process_makes_nobody_heavy(renders, tmp_path, mon
     for path, text in FILES.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    rendered, asked = RenderProcess.render, []
+    rendered, asked = RenderProcess.carry_out, []
 
-    def render(self, *order):
+    def carry_out(self, *order):
         asked.append(self.pid)
         if len(asked) == 2:
             self.kill()
             raise ProgramLargeError("it took more than it may")
         return rendered(self, *order)
 
-    monkeypatch.setattr(RenderProcess, "render", render)
+    monkeypatch.setattr(RenderProcess, "carry_out", carry_out)
     renderer, tree = Renderer(), FolderTree(tmp_path, 10_000)
     try:
         for _ in range(2):

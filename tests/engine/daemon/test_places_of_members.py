@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_reconcile.core.manifests.parse import Located
@@ -61,7 +61,11 @@ def planned(manifests, spared, deleted):
     return Plan(None, "c" * 40, tuple(sorted([*changes, *gone], key=lambda change: change.ref)))
 
 
+SPARED_ONCE = (located("b", "1.yaml", "x"), located("a", "2.yaml", "y"))
+
+
 @given(revisions())
+@example([(SPARED_ONCE, frozenset("a"), frozenset()), (SPARED_ONCE, frozenset(), frozenset())])
 def test_places_found_by_difference_are_those_found_by_looking_at_all(history):
     followed = FollowedSync()
     for manifests, spared, deleted in history:

@@ -203,7 +203,8 @@ def _places_after(
     """
     acting = made.acting()
     is_same_set = len(known) == len(made.changes) - len(acting) + sum(change.ref in known for change in acting)
-    if not known or not is_same_set or len(before) != len(manifests):
+    is_known = all(change.ref in known for change in acting if change.op is not Op.DELETE)
+    if not known or not is_same_set or not is_known or len(before) != len(manifests):
         return None
     is_other = list(map(is_not, before, manifests))
     fresh = tuple(compress(manifests, is_other))
