@@ -4,9 +4,9 @@
     python examples/candy_factory.py --listen 127.0.0.1:8089 --state factory.json
     export KUBECTL_RECONCILE_SYSTEM_CANDY_FACTORY=http://127.0.0.1:8089
 
-Each machine has a sugar setting, a belt on which at most one bar lies, and a bin. A bar tastes less sweet than the sugar
-that went into it, by the bitterness of its flavour, and only measuring it tells. What was done stays done over
-restarts, if there is a state file. A request with an ``Idempotency-Key`` that was seen before gets the same answer again.
+Each machine has a sugar setting, which is its standard until somebody sets it, a belt on which at most one bar lies, and a
+bin. A bar tastes less sweet than the sugar that went into it, by the bitterness of its flavour, and only measuring it tells.
+What was done stays done over restarts, if there is a state file. A request with an ``Idempotency-Key`` that was seen before gets the same answer again.
 
     GET    /machines/NAME            sugar, made, bar, bin
     PUT    /machines/NAME/sugar      {"sugar": 7}
@@ -33,7 +33,9 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-BITTERNESS = {"milk": 1, "dark": 3, "white": 0, "hazelnut": 2}
+BITTERNESS = {"milk": 1, "dark": 3, "hazelnut": 2}
+"""How much less sweet a flavour tastes than its sugar; others don't."""
+STANDARD_SUGAR = 10
 FAULTS = ("refuse", "lose", "slow", "stall")
 SLOW_S = 30.0
 
@@ -82,7 +84,7 @@ class Factory:
         if verb == ("DELETE",):
             self.machines.pop(name, None)
             return self._done(name, "retire", "", key)
-        machine = self.machines.setdefault(name, {"sugar": 0, "made": 0, "bar": None, "bin": []})
+        machine = self.machines.setdefault(name, {"sugar": STANDARD_SUGAR, "made": 0, "bar": None, "bin": []})
         bar = machine["bar"]
         if verb == ("PUT", "sugar"):
             machine["sugar"] = body["sugar"]
@@ -91,7 +93,7 @@ class Factory:
             if bar:
                 return 409, {"error": f"{bar['id']} lies on the belt"}
             machine["made"] += 1
-            taste = machine["sugar"] - BITTERNESS[body["flavor"]]
+            taste = machine["sugar"] - BITTERNESS.get(body["flavor"], 0)
             bar = {
                 "id": f"bar-{machine['made']}",
                 "flavor": body["flavor"],

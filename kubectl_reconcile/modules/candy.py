@@ -2,7 +2,8 @@
 
 The machine has a sugar setting, a belt on which at most one bar lies, and a bin. Each CR has a machine of its own in
 the factory, the external system ``candy-factory``. What a bar tastes like is known only once it has been made and
-measured: flavours are bitter in different degrees.
+measured: flavours are bitter in different degrees. Where the spec asks for no sweetness, the setting that the machine has is its
+standard, and any bar of the flavour is right.
 
 What is done, one action after the other: a bar that isn't as the spec asks is disposed of, which can't be undone and so
 needs approval; the sugar is set to what the measurement suggests; the next bar is made. Keys of actions name the
@@ -15,11 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from kubectl_reconcile.module_api import (
     Action,
-    Between,
     Condition,
     Context,
     Facts,
@@ -27,6 +27,7 @@ from kubectl_reconcile.module_api import (
     Manifest,
     Outcome,
     Owned,
+    SpecError,
     module,
     spec_of,
 )
@@ -35,14 +36,15 @@ SYSTEM = "candy-factory"
 
 _LOOK_AGAIN_S = 30.0
 _SUGAR = (0, 30)
+_SWEETEST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class CandySpec:
     """The spec of a Candy."""
 
-    flavor: Literal["milk", "dark", "white", "hazelnut"]
-    sweetness: Annotated[int, Between(0, 20)]
+    flavor: str
+    sweetness: int | None = None
 
 
 class MachineError(Exception):
@@ -51,7 +53,7 @@ class MachineError(Exception):
 
 @module(api="awesome.corp.com/v1", kind="Candy", owns=[])
 class Candy:
-    """Have a machine make a bar of ``spec.flavor`` that is as sweet as ``spec.sweetness`` says.
+    """Have a machine make a bar of ``spec.flavor`` that is as sweet as ``spec.sweetness`` says, or as the machine's standard is.
 
     A bar that isn't is disposed of, once somebody approves, and made again with another sugar setting.
     """
@@ -67,13 +69,13 @@ class Candy:
 
     def reconcile(self, cr: Manifest, _owned: Owned, facts: Facts, ctx: Context) -> Outcome:
         """Compare the bar with the spec."""
-        spec = spec_of(cr, CandySpec)
+        spec = _spec(cr)
         if ctx.unobserved:
             return _blind(cr, ctx.unobserved)
         bar = facts["bar"]
         return Outcome(
             status={
-                **({"actualSweetness": bar["sweetness"], "bar": bar["id"]} if bar else _last_seen(cr)),
+                **(_measured(bar) if bar else _last_seen(cr)),
                 "disposed": len(facts["bin"]),
             },
             conditions=(_reachable(), _ready(spec, bar)),
@@ -125,7 +127,7 @@ class Candy:
             case "make":
                 flavor, made = action.parameters["flavor"], facts["made"] + 1
                 sugar = facts["sugar"]
-                taste = sugar - _bitterness(facts, flavor)
+                taste = None if sugar is None else sugar - _bitterness(facts, flavor)
                 bar = {"id": f"bar-{made}", "flavor": flavor, "sugar": sugar, "sweetness": taste}
                 after |= {"exists": True, "made": made, "bar": bar}
             case "ship":
@@ -133,6 +135,18 @@ class Candy:
             case _:
                 after |= {"exists": False}
         return after
+
+
+def _spec(cr: Manifest) -> CandySpec:
+    """Return the spec of *cr*.
+
+    Raises:
+        SpecError: it makes no sense; the field is named.
+    """
+    spec = spec_of(cr, CandySpec)
+    if spec.sweetness is not None and not 0 <= spec.sweetness <= _SWEETEST:
+        raise SpecError(".spec.sweetness", f"must be between 0 and {_SWEETEST}, not {spec.sweetness}")
+    return spec
 
 
 def _path(cr: Manifest) -> str:
@@ -152,7 +166,7 @@ def _actions(spec: CandySpec, facts: Facts) -> Iterator[Action]:
             f"dispose-{bar['id']}", "dispose", f"dispose of {bar['id']}, {why}; this can't be undone",
             {"bar": bar["id"]}, {"bar.id": bar["id"]}, needs_approval=True,
         )  # fmt: skip
-    sugar = _sugar(spec, facts)
+    sugar = facts["sugar"] if spec.sweetness is None else _sugar(spec.sweetness, facts, spec.flavor)
     if facts["sugar"] != sugar:
         summary = f"set the sugar to {sugar}" + (f" (was {facts['sugar']})" if facts["sugar"] is not None else "")
         yield Action(f"sugar-{made}-{sugar}", "sugar", summary, {"sugar": sugar}, {"bar": None, "made": made})
@@ -163,22 +177,25 @@ def _actions(spec: CandySpec, facts: Facts) -> Iterator[Action]:
 
 
 def _is_right(bar: Mapping[str, Any], spec: CandySpec) -> bool:
-    return bool(bar["sweetness"] == spec.sweetness and bar["flavor"] == spec.flavor)
+    return bool(bar["flavor"] == spec.flavor and spec.sweetness in {None, bar["sweetness"]})
 
 
 def _words(bar: Mapping[str, Any]) -> str:
+    if bar["sweetness"] is None:
+        return f"{bar['flavor']} of the machine's standard"
     return f"{bar['flavor']} of sweetness {bar['sweetness']}"
 
 
-def _sugar(spec: CandySpec, facts: Facts) -> int:
+def _sugar(sweetness: int, facts: Facts, flavor: str) -> int:
     """Return the setting that gives the wanted sweetness, by the last measurement of this flavour."""
     least, most = _SUGAR
-    return int(min(max(spec.sweetness + _bitterness(facts, spec.flavor), least), most))
+    return int(min(max(sweetness + _bitterness(facts, flavor), least), most))
 
 
 def _bitterness(facts: Facts, flavor: str) -> int:
     measured = [*facts["bin"], *([facts["bar"]] if facts["bar"] else [])]
-    return next((bar["sugar"] - bar["sweetness"] for bar in reversed(measured) if bar["flavor"] == flavor), 0)
+    known = (bar for bar in reversed(measured) if bar["flavor"] == flavor and bar["sweetness"] is not None)
+    return next((bar["sugar"] - bar["sweetness"] for bar in known), 0)
 
 
 # --- status -------------------------------------------------------------------------------------
@@ -194,6 +211,11 @@ def _blind(cr: Manifest, why: str) -> Outcome:
             Condition("Ready", "Unknown", "MachineUnreachable", "the machine doesn't report what is on its belt"),
         ),
     )
+
+
+def _measured(bar: Mapping[str, Any]) -> dict[str, Any]:
+    taste = {} if bar["sweetness"] is None else {"actualSweetness": bar["sweetness"]}
+    return {**taste, "bar": bar["id"]}
 
 
 def _last_seen(cr: Manifest) -> dict[str, Any]:
