@@ -63,6 +63,18 @@ class FencedProgram(Struct, frozen=True):
         home = self._folder(environ) / platform
         return self.sources.built(home, self.flags, log, static, name=self.name, platform=platform) / self.name
 
+    def at_hand(self, build_log: Log | None, missing: str) -> Path:
+        """Return where the program is; where it isn't there it is built if *build_log* is set, which hears of it. Else it is *missing*, in a sentence.
+
+        Raises:
+            GoBuildError: it isn't there, and can't be built or isn't to be.
+        """
+        if (found := self.find()) is not None:
+            return found
+        if build_log is None:
+            raise GoBuildError(missing)
+        return self.build(build_log)
+
     def main(self) -> int:
         """Build it and say where it is; the exit status is 1 where that can't be done."""
         try:

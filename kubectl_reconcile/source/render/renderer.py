@@ -263,7 +263,7 @@ class Renderer(Struct, eq=False):
             SourceError: the tree can't be read, or it isn't needed any more.
         """
         memory = HEAVY_RENDERING_BYTES if is_heavy else LIGHT_RENDERING_BYTES
-        process = RenderProcess(self._program(), memory, all_bytes(recorder.limits))
+        process = RenderProcess(RENDER.at_hand(self.build_log, _MISSING), memory, all_bytes(recorder.limits))
         with contextlib.closing(process), ending().around(process.kill):
             return process.carry_out(order, recorder.answer, self.seconds)
 
@@ -274,22 +274,10 @@ class Renderer(Struct, eq=False):
         if idle is not None:
             idle.close()
 
-    def _program(self) -> Path:
-        """Return where the program is.
-
-        Raises:
-            GoBuildError: it isn't there, and can't be built or isn't to be.
-        """
-        if (found := RENDER.find()) is not None:
-            return found
-        if self.build_log is None:
-            raise GoBuildError("the program that renders isn't here")
-        return RENDER.build(self.build_log)
-
     def _render(self, wanted: _Wanted, recorder: _Recorder, *, is_heavy: bool) -> Rendering | None:
         """Return what it renders to; None where a light one needs more memory."""
         try:
-            place = self._program()
+            place = RENDER.at_hand(self.build_log, _MISSING)
         except GoBuildError as error:
             said = f"{wanted.what}, which can't be rendered: {error.message}"
             return wanted.problem(said, HOW_TO_GET, {})
@@ -357,6 +345,7 @@ class Renderer(Struct, eq=False):
         return done
 
 
+_MISSING: Final = "the program that renders isn't here"
 _SMALLER: Final = "split it into smaller ones, or follow large folders of manifests without a kustomization"
 
 

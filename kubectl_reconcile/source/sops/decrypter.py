@@ -12,7 +12,6 @@ import base64
 import hashlib
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
@@ -111,18 +110,6 @@ class Decrypter(Struct, eq=False):
         if idle is not None:
             idle[1].close()
 
-    def _program(self) -> Path:
-        """Return where the program is.
-
-        Raises:
-            GoBuildError: it isn't there, and can't be built or isn't to be.
-        """
-        if (found := SOPS.find()) is not None:
-            return found
-        if self.build_log is None:
-            raise GoBuildError("the program that does isn't here")
-        return SOPS.build(self.build_log)
-
     def _decrypted(self, data: bytes, form: SopsFormat, decryption: Decryption) -> Decrypted:
         """Return what the program makes of a file.
 
@@ -162,9 +149,10 @@ class Decrypter(Struct, eq=False):
             if idle[0] == whose and idle[1].wakes():
                 return idle[1]
             idle[1].close()
-        return FencedProcess(SOPS, self._program(), MEMORY_BYTES, 3 * MEMORY_BYTES, self._memory)
+        return FencedProcess(SOPS, SOPS.at_hand(self.build_log, _MISSING), MEMORY_BYTES, 3 * MEMORY_BYTES, self._memory)
 
 
+_MISSING: Final = "the program that does isn't here"
 _SMALLER: Final = "split it into smaller ones"
 
 
